@@ -15,8 +15,7 @@ use futures::stream::{self, StreamExt as _};
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_gateway::config::Config;
-use mcp_elicit_gateway::Runtime;
-use mcp_elicit_gateway::router;
+use mcp_elicit_gateway::{Runtime as Gateway, router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -31,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(40);
 struct Site {
     runtime: Runtime,
     config: Config,
-    office: Office,
+    gateway: Gateway,
 }
 
 static SITE: LazyLock<Site> = LazyLock::new(|| {
@@ -39,7 +38,7 @@ static SITE: LazyLock<Site> = LazyLock::new(|| {
         .enable_all()
         .build()
         .expect("a runtime");
-    let (config, office) = runtime.block_on(async {
+    let (config, gateway) = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
         let server = Router::new().fallback(answer);
@@ -48,13 +47,13 @@ static SITE: LazyLock<Site> = LazyLock::new(|| {
             "record = \"memory\"\nstate = \"/nonexistent\"\n[servers.up]\nurl = \"http://{at}/\"\n"
         );
         let mut config = Config::parse(&text).expect("a configuration");
-        let office = Runtime::open(&mut config).await.expect("a record in memory");
-        (config, office)
+        let gateway = Gateway::open(&mut config).await.expect("a record in memory");
+        (config, gateway)
     });
     Site {
         runtime,
         config,
-        office,
+        gateway,
     }
 });
 
@@ -177,7 +176,7 @@ async fn check(app: &Router, request: Request<Body>) -> Option<String> {
 
 fuzz_target!(|input: &[u8]| {
     SITE.runtime.block_on(async {
-        let app = router(SITE.office.clone(), &SITE.config, true);
+        let app = router(SITE.gateway.clone(), &SITE.config, true);
         let mut session = "none".to_owned();
         let mut opened = Vec::new();
         let mut rest = input;

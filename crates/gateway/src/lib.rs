@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`config`] | an operator's settings |
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
+//! | `callers` | who calls over HTTP: unverified, by API key, or by a trusted proxy |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
@@ -20,6 +21,7 @@
 //! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
 //! | `shutdown` | the operator's signal to stop |
 
+mod callers;
 mod challenge;
 pub mod config;
 mod frame;

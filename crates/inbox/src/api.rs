@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
@@ -11,7 +12,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
@@ -24,6 +25,7 @@ use serde_json::{Map, Value, json};
 
 use subtle::ConstantTimeEq as _;
 
+use super::api_tokens::{ApiTokens, Scope, TokenRejection};
 use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
@@ -73,7 +75,12 @@ struct AppState {
     desk: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
+    tokens: Arc<ApiTokens>,
 }
+
+/// The token that a request was permitted by.
+#[derive(Clone)]
+struct ByToken(Arc<str>);
 
 /// The API, to be nested below `/api`.
 pub fn router(
@@ -85,6 +92,7 @@ pub fn router(
     let state = AppState {
         record,
         desk,
+        tokens: Arc::new(state.api_tokens()),
         state,
         access,
     };
@@ -100,7 +108,15 @@ pub fn router(
         .with_state(state)
 }
 
-async fn guard(State(state): State<AppState>, request: HttpRequest, next: Next) -> Response {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the shell reads the clock that tokens expire by"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Next) -> Response {
     let Access::Token(site) = &state.access else {
         return next.run(request).await;
     };
@@ -130,14 +146,32 @@ async fn guard(State(state): State<AppState>, request: HttpRequest, next: Next) 
             .as_ref()
             .is_ok_and(|known| known.as_bytes().ct_eq(token.as_bytes()).into())
     };
-    if !token.is_some_and(is_known) {
-        return problem(
+    if token.is_some_and(is_known) {
+        return next.run(request).await;
+    }
+    let scope = if request.method().is_safe() {
+        Scope::List
+    } else {
+        Scope::Answer
+    };
+    let made = token.map(|token| state.tokens.check(token, scope, now()));
+    match made {
+        Some(Ok(token)) => {
+            request.extensions_mut().insert(ByToken(token.id().into()));
+            next.run(request).await
+        }
+        Some(Err(rejection @ TokenRejection::Scope(_))) => {
+            problem(StatusCode::FORBIDDEN, "no-scope", &rejection.to_string())
+        }
+        Some(Err(rejection @ (TokenRejection::Expired | TokenRejection::Revoked))) => {
+            problem(StatusCode::UNAUTHORIZED, "no-token", &rejection.to_string())
+        }
+        Some(Err(TokenRejection::Unknown)) | None => problem(
             StatusCode::UNAUTHORIZED,
             "no-token",
-            "send `Authorization: Bearer` with the inbox's token",
-        );
+            "send `Authorization: Bearer` with the inbox's token, or with one that `mcp-elicit tokens make` made",
+        ),
     }
-    next.run(request).await
 }
 
 fn problem(status: StatusCode, code: &str, message: &str) -> Response {
@@ -271,6 +305,7 @@ struct Answer {
 
 async fn answer(
     State(state): State<AppState>,
+    by: Option<Extension<ByToken>>,
     id: Result<Path<String>, PathRejection>,
     answer: Result<Json<Answer>, JsonRejection>,
 ) -> Response {
@@ -307,11 +342,15 @@ async fn answer(
         Err(refusal) => return *refusal,
     };
     let waited_for = state.record.is_waited_for(&row);
-    match state.record.submit(&id, &outcome, state.access.by()).await {
+    let by = match by {
+        Some(Extension(ByToken(token))) => format!("{}, token {token}", state.access.by()),
+        None => state.access.by().to_owned(),
+    };
+    match state.record.submit(&id, &outcome, &by).await {
         Ok(Verdict::Won) => {
             state
                 .desk
-                .note_credentials_allowed(&row, &outcome, state.access.by())
+                .note_credentials_allowed(&row, &outcome, &by)
                 .await;
             let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
             Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()

@@ -6,12 +6,15 @@
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
 //! | [`state_folder`] | the state folder: where the inbox is, who may use it |
+//! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
+//! | `shared_file` | a value in a file that several processes change |
 //! | [`sessions`] | which browsers are signed in |
 //! | `socket` | the API for commands of the same user |
 //! | [`stored`] | the API over a record that no gateway serves |
 //! | [`notify`] | a notice on the desktop when a question waits |
 
 pub mod api;
+pub mod api_tokens;
 pub mod client;
 #[cfg(test)]
 mod concurrent_starts;
@@ -23,6 +26,7 @@ pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;
+mod shared_file;
 #[cfg(unix)]
 mod socket;
 pub mod state_folder;

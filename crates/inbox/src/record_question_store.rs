@@ -225,9 +225,18 @@ pub fn caller(row: &Row) -> String {
         "anonymous" => "a client that did not say who it is".to_owned(),
         principal => match principal.strip_prefix("bearer-") {
             Some(token) => format!("whoever has the token {token}"),
-            None => principal.to_owned(),
+            None => verified(principal).unwrap_or_else(|| principal.to_owned()),
         },
     }
+}
+
+/// A verified caller in words: the holder of an API key, or a subject of an issuer.
+fn verified(principal: &str) -> Option<String> {
+    if let Some(id) = principal.strip_prefix("key-") {
+        return Some(format!("the holder of the API key {id}"));
+    }
+    let (issuer, subject): (String, String) = serde_json::from_str(principal).ok()?;
+    Some(format!("{subject} ({issuer})"))
 }
 
 /// The client that made the call, by the name and version it gave for itself.

@@ -1,121 +1,57 @@
 //! The sessions of the inbox, in a file that gateways and commands share.
 
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use mcp_elicit_forms::web::{SessionStore, SessionTable};
 
-use mcp_elicit_record::state_file;
+use crate::shared_file::{SharedFile, SharedValue};
 
 /// The sessions in one file. What another process changed is seen at the next look.
 #[derive(Debug)]
-pub struct FileSessions {
-    path: PathBuf,
-    known: Mutex<Option<(Stamp, Arc<SessionTable>)>>,
-}
+pub struct FileSessions(SharedFile<SessionTable>);
 
-/// The stamp that tells one state of the file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    changed: SystemTime,
-    bytes: u64,
-    node: u64,
-}
+impl SharedValue for SessionTable {
+    const UNREADABLE: &'static str =
+        "the stored sessions cannot be read; everybody has to sign in again";
 
-impl Stamp {
-    fn of(path: &Path) -> io::Result<Self> {
-        let file = fs::metadata(path)?;
-        Ok(Self {
-            changed: file.modified()?,
-            bytes: file.len(),
-            #[cfg(unix)]
-            node: std::os::unix::fs::MetadataExt::ino(&file),
-            #[cfg(not(unix))]
-            node: 0,
-        })
+    fn fresh() -> io::Result<Self> {
+        Self::new()
+    }
+
+    fn is_sound(&self) -> bool {
+        Self::is_sound(self)
     }
 }
 
 impl FileSessions {
     /// The sessions in this file, which is made at the first change.
     pub(super) fn at(path: PathBuf) -> Self {
-        Self {
-            path,
-            known: Mutex::default(),
-        }
-    }
-
-    /// Reads the file; `None` where there is none, or it is no table: all sessions have ended then.
-    fn load(&self) -> io::Result<Option<SessionTable>> {
-        let bytes = match fs::read(&self.path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let table = serde_json::from_slice(&bytes).ok();
-        let table = table.filter(SessionTable::is_sound);
-        if table.is_none() {
-            tracing::warn!("the stored sessions cannot be read; everybody has to sign in again");
-        }
-        Ok(table)
-    }
-
-    /// Keeps other processes from changing the file until this is dropped.
-    fn lock(&self) -> io::Result<File> {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".lock");
-        let lock = state_file::open_private(&self.path.with_file_name(name))?;
-        lock.lock()?;
-        Ok(lock)
+        Self(SharedFile::at(path))
     }
 }
 
 impl SessionStore for FileSessions {
     fn read(&self) -> io::Result<Arc<SessionTable>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match (Stamp::of(&self.path), &*known) {
-            (Ok(now), Some((then, table))) if now == *then => return Ok(Arc::clone(table)),
-            // Read before the stamp is taken again: a change in between is seen at the next look.
-            (Ok(now), _) => {
-                if let Some(table) = self.load()? {
-                    let table = Arc::new(table);
-                    *known = Some((now, Arc::clone(&table)));
-                    return Ok(table);
-                }
-            }
-            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
-            (Err(error), _) => return Err(error),
+        if let Some(table) = self.0.read()? {
+            return Ok(table);
         }
-        drop(known);
-        let mut made = None;
-        self.change(&mut |table| {
-            made = Some(Arc::new(table.clone()));
-            Ok(())
-        })?;
-        made.ok_or_else(|| io::Error::other("the sessions cannot be read"))
+        self.0.change(|table| Ok(Arc::new(table.clone())))
     }
 
     fn change(
         &self,
         change: &mut dyn FnMut(&mut SessionTable) -> io::Result<()>,
     ) -> io::Result<()> {
-        let _lock = self.lock()?;
-        let mut table = match self.load()? {
-            Some(table) => table,
-            None => SessionTable::new()?,
-        };
-        change(&mut table)?;
-        let bytes = serde_json::to_vec(&table)?;
-        state_file::replace(&self.path, &bytes)
+        self.0.change(change)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::fs;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 

@@ -7,6 +7,7 @@
 //! | `inbox.sock` | its API for commands of the same user |
 //! | `inbox.token` | what other programs show the API at that address |
 //! | `inbox.sessions` | the browsers that are signed in |
+//! | `api.tokens` | the hashes of the tokens that were made for programs |
 //! | `inbox.presence` | whether only pages may answer |
 
 use std::fs::{self, File, TryLockError};
@@ -14,6 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::api_tokens::ApiTokens;
 use super::sessions::FileSessions;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
@@ -150,6 +152,11 @@ impl StateFolder {
     /// The browsers that are signed in.
     pub fn sessions(&self) -> FileSessions {
         FileSessions::at(self.path.join("inbox.sessions"))
+    }
+
+    /// The tokens that were made for programs.
+    pub fn api_tokens(&self) -> ApiTokens {
+        ApiTokens::at(self.path.join("api.tokens"))
     }
 
     /// The right to serve the inbox; `None` while another gateway has it.

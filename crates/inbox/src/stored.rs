@@ -41,18 +41,22 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
     ))
 }
 
-/// Writes into the audit of this folder's record, where there is one, what a command did.
+/// Writes into the audit of this folder's record, where there is one, what a command did, and with which token if any.
 ///
 /// # Errors
 /// When the record cannot be opened or written.
-pub async fn note(folder: &StateFolder, event: Event) -> Result<(), OpenRecordError> {
+pub async fn note(
+    folder: &StateFolder,
+    event: Event,
+    token: Option<&str>,
+) -> Result<(), OpenRecordError> {
     if !folder.record().exists() {
         return Ok(());
     }
     let record = record(folder).await?;
-    record
-        .audit_event(event, None, Some(ON_COMMAND_LINE))
-        .await?;
+    let by = token.map(|token| format!("{ON_COMMAND_LINE}, token {token}"));
+    let by = by.as_deref().unwrap_or(ON_COMMAND_LINE);
+    record.audit_event(event, None, Some(by)).await?;
     record.flush().await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_key
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
-pub const EVENTS: [&str; 16] = [
+pub const EVENTS: [&str; 18] = [
     "asked",
     "shown",
     "answered",
@@ -27,6 +27,8 @@ pub const EVENTS: [&str; 16] = [
     Event::SessionsRevoked.as_str(),
     Event::Insisted.as_str(),
     Event::Rotated.as_str(),
+    Event::TokenMade.as_str(),
+    Event::TokenRevoked.as_str(),
 ];
 
 /// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
@@ -85,6 +87,10 @@ pub enum Event {
     Insisted,
     /// A key or token was changed.
     Rotated,
+    /// An API token was made for a program.
+    TokenMade,
+    /// An API token was revoked.
+    TokenRevoked,
 }
 
 impl Event {
@@ -95,6 +101,8 @@ impl Event {
             Self::SessionsRevoked => "sessions-revoked",
             Self::Insisted => "insisted",
             Self::Rotated => "rotated",
+            Self::TokenMade => "token-made",
+            Self::TokenRevoked => "token-revoked",
         }
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server, Target,
-    bounds, is_origin, retention,
+    self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server,
+    Target, bounds, is_origin, retention,
 };
 use mcp_elicit_gateway::{
     Runtime, StartError, check_addresses, serve_http, serve_program, serve_url,
@@ -54,7 +54,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
         "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
-        "insecure",
+        "insecure", "auth",
     ])]
     config: Option<PathBuf>,
 
@@ -108,6 +108,11 @@ pub(crate) struct GatewayArgs {
     /// clients are not authenticated
     #[arg(long)]
     insecure: bool,
+
+    /// The proof that callers over HTTP give of who they are: `keys` for an API key that `mcp-elicit tokens make` made. A
+    /// configuration file has more (`[auth]`)
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = AuthArg::None, requires = "listen")]
+    auth: AuthArg,
 
     /// With `--listen`: accept pages of this origin, such as http://localhost:6274; repeat for more
     #[arg(long, value_name = "ORIGIN", requires = "listen")]
@@ -192,6 +197,15 @@ impl From<AnswerWith> for config::AnswerWith {
             AnswerWith::Command => Self::Command,
         }
     }
+}
+
+/// The proof of who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuthArg {
+    /// No proof: for loopback addresses
+    None,
+    /// An API key
+    Keys,
 }
 
 /// The answers that count.
@@ -390,7 +404,7 @@ fn cannot_start(fault: StartError) -> Failure {
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
         StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
-            "listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
+            "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
         ),
         StartError::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
@@ -515,6 +529,10 @@ impl GatewayArgs {
             in_memory: self.record == Record::Memory,
             plain: self.plain,
             insecure: self.insecure,
+            auth: match self.auth {
+                AuthArg::None => Auth::None,
+                AuthArg::Keys => Auth::Keys,
+            },
             max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
             allow_origins: self.allow_origin,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),

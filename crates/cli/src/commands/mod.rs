@@ -16,6 +16,7 @@ mod rules;
 #[cfg(not(feature = "full"))]
 #[path = "rules_absent.rs"]
 mod rules;
+mod tokens;
 mod validate;
 
 use std::future::Future;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     Keys(keys::KeysArgs),
     Rules(rules::RulesArgs),
+    Tokens(tokens::TokensArgs),
     Lint(lint::LintArgs),
     Validate(validate::ValidateArgs),
 }
@@ -50,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Audit(args) => audit::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Rules(args) => rules::run(args),
+        Command::Tokens(args) => tokens::run(args),
         Command::Lint(args) => lint::run(&args),
         Command::Validate(args) => validate::run(args),
     }

@@ -5,6 +5,7 @@ mod access;
 mod asker;
 mod attacks;
 mod browser;
+mod callers;
 mod children;
 mod company;
 mod contract;

@@ -80,6 +80,35 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
+    /// Callers are to be verified, and there is no listener for them.
+    #[error("`[auth]` is for callers over HTTP; add `listen`, such as listen = \"127.0.0.1:8080\"")]
+    AuthNeedsListen,
+    /// Settings of a proxy that is not asked.
+    #[error("`[auth.proxy]` goes with mode = \"proxy\"")]
+    ProxyMode,
+    /// Any address could name any caller.
+    #[error(
+        "mode = \"proxy\" needs `trusted-proxies` with the proxy's address, such as trusted-proxies = [\"10.0.0.5\"]"
+    )]
+    NoTrustedProxies,
+    /// A range of all addresses.
+    #[error("`{text}` is every address: name the proxy's")]
+    TrustsEverybody {
+        /// The range.
+        text: String,
+    },
+    /// Neither an address nor a range of addresses.
+    #[error("`{text}` is not an address or a range of addresses such as 10.0.0.0/8")]
+    Network {
+        /// The value.
+        text: String,
+    },
+    /// Not the name of a header.
+    #[error("`{text}` is not the name of an HTTP header")]
+    HeaderName {
+        /// The value.
+        text: String,
+    },
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {

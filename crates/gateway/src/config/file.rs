@@ -12,6 +12,7 @@ use mcp_elicit_relay::RelaySettings;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::auth::{Auth, FileAuth};
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
     Server, Target, bounds, is_origin,
@@ -38,6 +39,11 @@ struct File {
     max_frame: Option<usize>,
     #[serde(default)]
     allow_origins: Vec<Spanned<String>>,
+    /// Addresses and ranges of addresses.
+    #[serde(default)]
+    trusted_proxies: Vec<Spanned<String>>,
+    #[serde(default)]
+    auth: Option<Spanned<FileAuth>>,
     /// Seconds.
     #[serde(default)]
     keep_answers: Option<u64>,
@@ -192,6 +198,16 @@ impl Config {
             };
             return Err(fault.at(text, wrong.span().start));
         }
+        let auth = match file.auth {
+            None => Auth::None,
+            Some(auth) if file.listen.is_none() => {
+                return Err(ConfigError::AuthNeedsListen.at(text, auth.span().start));
+            }
+            Some(auth) => auth
+                .into_inner()
+                .read(&file.trusted_proxies)
+                .map_err(|(error, place)| error.at(text, place))?,
+        };
         let inbox = file.inbox.map(Spanned::into_inner);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
@@ -212,6 +228,7 @@ impl Config {
             in_memory: file.record == Record::Memory,
             plain: false,
             insecure: file.insecure,
+            auth,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             allow_origins: file
                 .allow_origins

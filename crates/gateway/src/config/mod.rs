@@ -1,5 +1,6 @@
 //! An operator's settings: from the command line, or from a TOML file whose mistakes are named with their line.
 
+mod auth;
 mod error;
 mod file;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+pub use auth::{Auth, ProxyAuth};
 pub use error::ConfigError;
 pub use file::retention;
 
@@ -68,6 +70,8 @@ pub struct Config {
     pub plain: bool,
     /// `true` if clients may be served at an address that the network reaches, without being asked who they are.
     pub insecure: bool,
+    /// The proof that callers over HTTP give of who they are.
+    pub auth: Auth,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// Origins of pages that may talk to the listener, beside its own.

@@ -49,6 +49,7 @@ async fn serve_until_stopped(
     if let Ok(at) = at
         && !local
         && !config.insecure
+        && !config.auth.is_required()
     {
         return Err(StartError::OpenToNetwork { at });
     }

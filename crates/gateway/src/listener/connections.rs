@@ -25,6 +25,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
+use crate::callers::PeerAddress;
+
 /// Bounds on connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -120,6 +122,7 @@ enum Admission {
 
 /// One counted connection.
 struct Connection {
+    from: IpAddr,
     all: Arc<Connections>,
     number: u64,
     /// The number of its requests at work.
@@ -153,6 +156,7 @@ impl Connections {
         open.by_number.insert(number, entry);
         drop(open);
         Admission::Admitted(Connection {
+            from,
             all: self.clone(),
             number,
             at_work: Arc::default(),
@@ -288,7 +292,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bound
         let at_work = AtWork::begin(connection);
         let app = app.clone();
         async move {
-            let answer = answer(app, request, bounds.head_bytes).await;
+            let answer = answer(app, request, connection.from, bounds.head_bytes).await;
             Ok::<_, Infallible>(answer.map(|body| {
                 Body::new(Written {
                     body,
@@ -315,7 +319,13 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bound
     }
 }
 
-async fn answer(app: Router, request: Request<Incoming>, most: usize) -> Response {
+async fn answer(
+    app: Router,
+    mut request: Request<Incoming>,
+    from: IpAddr,
+    most: usize,
+) -> Response {
+    request.extensions_mut().insert(PeerAddress(from));
     if head_length(&request) > most {
         let why = "the head of this request is too long\n";
         let mut refused = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why).into_response();

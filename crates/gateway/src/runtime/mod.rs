@@ -19,6 +19,7 @@ use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
+use crate::callers::Callers;
 use crate::config::{Config, LocalResponder, Server};
 use crate::learned_facts::LearnedFacts;
 use crate::responder_bridge::ResponderBridge;
@@ -47,6 +48,8 @@ pub struct Runtime {
     opening: Option<watch::Receiver<Option<Arc<StoreError>>>>,
     /// The facts learned of the servers.
     learning: LearnedFacts,
+    /// The rule by which callers over HTTP are told apart.
+    pub(crate) callers: Arc<Callers>,
 }
 
 impl Runtime {
@@ -82,6 +85,11 @@ impl Runtime {
         let record =
             Arc::new(Record::new(store, keys, lease, clock::now).with_retention(config.retention));
         let learning = learning_of(config, &record).await;
+        let callers = Callers::new(
+            &config.auth,
+            folder.state.api_tokens(),
+            record.identity_key(),
+        );
         spawn_housekeeping(record.clone(), learning.clone());
         let mut runtime = Self {
             record,
@@ -89,6 +97,7 @@ impl Runtime {
             responders: Arc::default(),
             opening,
             learning,
+            callers: Arc::new(callers),
         };
         if !config.in_memory
             && let Ok(Err(fault)) =
@@ -223,7 +232,8 @@ pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     {
         return Err(StartError::NotLoopback { at });
     }
-    let open = |at: &SocketAddr| !config.insecure && !at.ip().is_loopback();
+    let open =
+        |at: &SocketAddr| !config.insecure && !config.auth.is_required() && !at.ip().is_loopback();
     match config.listen.filter(open) {
         Some(at) => Err(StartError::OpenToNetwork { at }),
         None => Ok(()),

@@ -280,7 +280,16 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
 
 /// Writes an audit event for what was done. A failure is reported, and does not undo it.
 pub(super) async fn note(folder: &StateFolder, event: Event) {
-    if let Err(error) = stored::note(folder, event).await {
+    warn_if_not_noted(stored::note(folder, event, None).await);
+}
+
+/// Writes into the audit what a command did with the thing of this id.
+pub(super) async fn note_about(folder: &StateFolder, event: Event, id: &str) {
+    warn_if_not_noted(stored::note(folder, event, Some(id)).await);
+}
+
+fn warn_if_not_noted(noted: Result<(), stored::OpenRecordError>) {
+    if let Err(error) = noted {
         output::say(format_args!(
             "{} this is not in the audit: {error}",
             output::styled(output::WARNING, "warning:")

@@ -1,4 +1,4 @@
-//! Admission of HTTP requests: the caller's identity, and the refusals.
+//! Checks of a request's headers, and the refusals.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
@@ -6,7 +6,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::FrameIndex;
 use mcp_elicit_core::wire::{Revision, meta, method};
-use mcp_elicit_record::IdentityKey;
 use serde_json::{Value, json};
 
 use crate::headers::{METHOD, NAME, RequestFacts, VERSION, repeats};
@@ -21,17 +20,11 @@ const CARRIED: [&str; 5] = [
     "x-request-id",
 ];
 
-/// Returns whose request it is: told apart by the credentials it carries, of which a keyed hash is kept and nothing else.
-pub(super) fn principal(headers: &HeaderMap, key: &IdentityKey) -> String {
-    match headers.get(AUTHORIZATION) {
-        None => "anonymous".to_owned(),
-        Some(value) => key.caller(value.as_bytes()),
-    }
-}
-
-pub(super) fn carried(headers: &HeaderMap) -> HeaderMap {
+/// Returns the headers that go on to the server; credentials only where they are meant for it.
+pub(super) fn carried(headers: &HeaderMap, credentials: bool) -> HeaderMap {
     let goes = |name: &HeaderName| {
-        CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+        (credentials || *name != AUTHORIZATION)
+            && (CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-"))
     };
     headers
         .iter()

@@ -6,14 +6,14 @@ mod response;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
@@ -21,6 +21,7 @@ use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
+use crate::callers::PeerAddress;
 use crate::challenge::Challenge;
 use crate::config::{Server, Target};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
@@ -34,7 +35,7 @@ use crate::transports::child_limit::ChildLimit;
 use crate::transports::http_upstream::{HeaderSource, HttpUpstream};
 use crate::transports::stdio::{drive, fault_of};
 use header_checks::{
-    cannot_start, from_elsewhere, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
+    cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
 };
 use request::Message;
 use response::{DisconnectGuard, Opening, stream, take};
@@ -45,6 +46,8 @@ const SESSIONS: usize = 1_000;
 const SESSIONS_EACH: usize = 200;
 /// The time that a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
+/// The interval of checks that callers may still be served.
+const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 
 /// One server as HTTP clients see it.
 pub(crate) struct McpEndpoint {
@@ -63,6 +66,8 @@ struct ClientSession {
     pool: Arc<Pool>,
     client: Arc<ResponseStreams>,
     principal: String,
+    /// `true` if credentials of its requests go on to the server.
+    forwards_credentials: bool,
     stream_ids: AtomicU64,
     /// Milliseconds since 1970.
     used: AtomicU64,
@@ -88,6 +93,9 @@ impl McpEndpoint {
             tokio: Handle::current(),
         });
         let weak = Arc::downgrade(&endpoint);
+        if endpoint.runtime.callers.can_be_revoked() {
+            tokio::spawn(end_revoked_callers(weak.clone()));
+        }
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_mins(1)).await;
@@ -133,9 +141,34 @@ impl McpEndpoint {
         }
     }
 
-    /// Returns whose request it is.
-    fn caller(&self, headers: &HeaderMap) -> String {
-        principal(headers, self.runtime.record.identity_key())
+    /// Returns the caller of a request; the refusal where it proves none.
+    fn caller(
+        &self,
+        headers: &HeaderMap,
+        from: Option<Extension<PeerAddress>>,
+    ) -> Result<String, Box<Response>> {
+        let from = from.map(|Extension(PeerAddress(from))| from);
+        let caller = self.runtime.callers.identify(headers, from);
+        caller.map_err(|refused| {
+            tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
+            Box::new(refused.response())
+        })
+    }
+
+    /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until their time is over.
+    fn end_revoked(&self) {
+        let revoked = |held: &ClientSession| !self.runtime.callers.is_valid(&held.principal);
+        let mut ended = Vec::new();
+        self.sessions().retain(|_, held| {
+            let keep = !revoked(held);
+            if !keep {
+                ended.push(held.clone());
+            }
+            keep
+        });
+        for held in ended {
+            held.end();
+        }
     }
 
     /// Returns how many sessions, calls and questions are open.
@@ -225,6 +258,22 @@ impl McpEndpoint {
         }
     }
 
+    fn client_session(
+        &self,
+        pool: Arc<Pool>,
+        client: Arc<ResponseStreams>,
+        principal: &str,
+    ) -> Arc<ClientSession> {
+        Arc::new(ClientSession {
+            pool,
+            client,
+            principal: principal.to_owned(),
+            forwards_credentials: self.runtime.callers.forwards_credentials(),
+            stream_ids: AtomicU64::new(0),
+            used: AtomicU64::new(clock::now().as_millis()),
+        })
+    }
+
     /// Returns what the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
     /// for another.
     fn shared(self: &Arc<Self>, principal: &str) -> Result<Arc<ClientSession>, Box<Response>> {
@@ -246,7 +295,7 @@ impl McpEndpoint {
             Target::Program(_) | Target::Url(_) => 1,
         };
         let pool = Pool::growing(start, most, self.children.clone());
-        let held = ClientSession::new(pool, client, principal);
+        let held = self.client_session(pool, client, principal);
         sessions.insert(name, held.clone());
         Ok(held)
     }
@@ -265,7 +314,7 @@ impl McpEndpoint {
         let client = Arc::new(ResponseStreams::of_one_client());
         let pool = Pool::of_one(self.starts(principal, &client));
         let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
-        let held = ClientSession::new(pool, client, principal);
+        let held = self.client_session(pool, client, principal);
         let mut sessions = self.sessions();
         if let Err(full) = has_room(&sessions, principal) {
             drop(sessions);
@@ -277,7 +326,11 @@ impl McpEndpoint {
         Ok((name, held))
     }
 
-    fn named(&self, headers: &HeaderMap) -> Result<Arc<ClientSession>, Box<Response>> {
+    fn named(
+        &self,
+        headers: &HeaderMap,
+        caller: &str,
+    ) -> Result<Arc<ClientSession>, Box<Response>> {
         if let Some(wrong) = wrong_in_session(headers) {
             return Err(Box::new(wrong));
         }
@@ -291,7 +344,7 @@ impl McpEndpoint {
         };
         let held = self.sessions().get(name).cloned();
         // Another principal's session is not there, as far as this one can tell.
-        match held.filter(|held| held.principal == self.caller(headers) && !name.contains(' ')) {
+        match held.filter(|held| held.principal == caller && !name.contains(' ')) {
             Some(held) => {
                 held.touch();
                 Ok(held)
@@ -306,16 +359,6 @@ impl McpEndpoint {
 }
 
 impl ClientSession {
-    fn new(pool: Arc<Pool>, client: Arc<ResponseStreams>, principal: &str) -> Arc<Self> {
-        Arc::new(Self {
-            pool,
-            client,
-            principal: principal.to_owned(),
-            stream_ids: AtomicU64::new(0),
-            used: AtomicU64::new(clock::now().as_millis()),
-        })
-    }
-
     /// Ends the session and all its streams: who still waits for an answer is told that none will come.
     fn end(&self) {
         self.pool.tell_all(|| Event::SessionEnded);
@@ -326,6 +369,21 @@ impl ClientSession {
     /// It is in use.
     fn touch(&self) {
         self.used.store(clock::now().as_millis(), Ordering::Relaxed);
+    }
+}
+
+/// Ends the sessions of revoked callers as long as the endpoint is there.
+async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
+    loop {
+        tokio::time::sleep(REVOCATION_CHECK).await;
+        let Some(endpoint) = endpoint.upgrade() else {
+            return;
+        };
+        // Ending a session may wait for its driver.
+        let ended = tokio::task::spawn_blocking(move || endpoint.end_revoked()).await;
+        if let Err(error) = ended {
+            tracing::error!(%error, "sessions of revoked callers could not be ended");
+        }
     }
 }
 
@@ -344,12 +402,17 @@ fn has_room(
 
 async fn post(
     State(endpoint): State<Arc<McpEndpoint>>,
+    from: Option<Extension<PeerAddress>>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     if !endpoint.origin_guard.admits(&headers) {
         return from_elsewhere();
     }
+    let caller = match endpoint.caller(&headers, from) {
+        Ok(caller) => caller,
+        Err(refusal) => return *refusal,
+    };
     if !is_json(&headers) {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return refusal(status, -32600, "`Content-Type` must be application/json");
@@ -370,7 +433,7 @@ async fn post(
         {
             return with_id(&message.frame, &message.index, wrong);
         }
-        return match endpoint.shared(&endpoint.caller(&headers)) {
+        return match endpoint.shared(&caller) {
             Ok(held) => take(&held, &message, &headers, None, true).await,
             Err(response) => *response,
         };
@@ -379,12 +442,12 @@ async fn post(
         .as_ref()
         .is_some_and(|said| said.method == method::INITIALIZE);
     if !opens {
-        return match endpoint.named(&headers) {
+        return match endpoint.named(&headers, &caller) {
             Ok(held) => take(&held, &message, &headers, None, false).await,
             Err(response) => *response,
         };
     }
-    match endpoint.own(&endpoint.caller(&headers)) {
+    match endpoint.own(&caller) {
         Ok((name, held)) => {
             let response = take(&held, &message, &headers, Some(name.clone()), false).await;
             if Challenge::is(response.status()) {
@@ -399,11 +462,19 @@ async fn post(
 }
 
 /// GET: the session's own stream, or one that was lost.
-async fn listen(State(endpoint): State<Arc<McpEndpoint>>, headers: HeaderMap) -> Response {
+async fn listen(
+    State(endpoint): State<Arc<McpEndpoint>>,
+    from: Option<Extension<PeerAddress>>,
+    headers: HeaderMap,
+) -> Response {
     if !endpoint.origin_guard.admits(&headers) {
         return from_elsewhere();
     }
-    let held = match endpoint.named(&headers) {
+    let caller = match endpoint.caller(&headers, from) {
+        Ok(caller) => caller,
+        Err(refusal) => return *refusal,
+    };
+    let held = match endpoint.named(&headers, &caller) {
         Ok(held) => held,
         Err(_) if !headers.contains_key(SESSION) => {
             return refusal(
@@ -433,11 +504,19 @@ async fn listen(State(endpoint): State<Arc<McpEndpoint>>, headers: HeaderMap) ->
     )
 }
 
-async fn end(State(endpoint): State<Arc<McpEndpoint>>, headers: HeaderMap) -> Response {
+async fn end(
+    State(endpoint): State<Arc<McpEndpoint>>,
+    from: Option<Extension<PeerAddress>>,
+    headers: HeaderMap,
+) -> Response {
     if !endpoint.origin_guard.admits(&headers) {
         return from_elsewhere();
     }
-    match endpoint.named(&headers) {
+    let caller = match endpoint.caller(&headers, from) {
+        Ok(caller) => caller,
+        Err(refusal) => return *refusal,
+    };
+    match endpoint.named(&headers, &caller) {
         Ok(held) => {
             let name = headers
                 .get(SESSION)

@@ -41,7 +41,7 @@ pub(super) async fn take(
     }
     let frame = Frame::Seen(&message.frame, &message.index);
     let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
-    let carried = carried(headers);
+    let carried = carried(headers, held.forwards_credentials);
     if message.shape != Shape::Request {
         // Requests that come without a session are given up by closing their streams: a notification could name another
         // client's (2026-07-28, transports).

@@ -1,0 +1,249 @@
+//! `tokens`: API tokens of programs.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand};
+use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope};
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::audit::Event;
+use serde_json::json;
+
+use super::{audit, in_runtime, inbox};
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-elicit tokens make build-server --scope call --expires 90d
+  mcp-elicit tokens make chat-bot --scope answer --json | jq -r .token
+  mcp-elicit tokens list
+  mcp-elicit tokens revoke 4f1c9a0b7d22
+
+A token is shown once, when it is made; the state folder has its hash only. A change is in force at the next request,
+and calls that a revoked token still waits for are ended within a second.";
+
+/// Make, list and revoke API tokens of programs
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TokensArgs {
+    #[command(subcommand)]
+    act: Act,
+
+    /// The state folder of the gateway
+    #[arg(long, value_name = "DIR", global = true)]
+    state: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Make a token, and show it once
+    Make {
+        /// Its name in lists
+        name: String,
+        /// What it permits: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, or `answer`
+        /// them; may be given several times
+        #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
+        scope: Vec<Scope>,
+        /// The time after which it permits nothing, such as 12h or 90d; never by default
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
+        expires: Option<Duration>,
+    },
+    /// The tokens, without their secrets
+    List,
+    /// End a token
+    Revoke {
+        /// Its id, which `tokens list` has
+        id: String,
+    },
+    /// Remove tokens that were revoked or have expired from the list
+    Prune,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
+    in_runtime(act(args))
+}
+
+async fn act(args: TokensArgs) -> Result<Exit, Failure> {
+    let path = args.state.or_else(StateFolder::usual);
+    let path = path.ok_or_else(|| {
+        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
+    })?;
+    match args.act {
+        Act::Make {
+            name,
+            scope,
+            expires,
+        } => {
+            let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
+            make(&folder, &name, &scope, expires, args.json).await
+        }
+        Act::List => list(&StateFolder::at(&path), args.json),
+        Act::Revoke { id } => revoke(&StateFolder::at(&path), &id).await,
+        Act::Prune => {
+            let pruned = StateFolder::at(&path).api_tokens().prune(now());
+            let pruned = pruned.map_err(|error| unusable(&error))?;
+            output::say(format_args!("{pruned} token(s) removed"));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn make(
+    folder: &StateFolder,
+    name: &str,
+    scopes: &[Scope],
+    expires: Option<Duration>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let made = folder.api_tokens().make(name, scopes, expires, now());
+    let (token, text) = made.map_err(|error| match error {
+        MakeError::File(error) => unusable(&error),
+        MakeError::Name | MakeError::NoScope | MakeError::Expired | MakeError::TooMany => {
+            Failure::usage("the token cannot be made").because(error)
+        }
+    })?;
+    inbox::note_about(folder, Event::TokenMade, token.id()).await;
+    if json {
+        let mut shown = shown(&token);
+        shown["token"] = text.into();
+        output::print_json(&shown)?;
+        return Ok(Exit::Done);
+    }
+    output::print(&text)?;
+    output::say(format_args!(
+        "{}  keep it now: it is not shown again",
+        token.id()
+    ));
+    Ok(Exit::Done)
+}
+
+fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
+    let tokens = folder
+        .api_tokens()
+        .list()
+        .map_err(|error| unusable(&error))?;
+    for token in &tokens {
+        if json {
+            output::print_json(&shown(token))?;
+        } else {
+            output::print(line(token))?;
+        }
+    }
+    if tokens.is_empty() && !json {
+        output::say("there are no tokens; `mcp-elicit tokens make` makes one");
+    }
+    Ok(Exit::Done)
+}
+
+async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
+    let revoked = folder.api_tokens().revoke(id, now());
+    if !revoked.map_err(|error| unusable(&error))? {
+        return Err(
+            Failure::usage(format!("there is no token `{id}` that could be revoked"))
+                .hint("`mcp-elicit tokens list` has them."),
+        );
+    }
+    inbox::note_about(folder, Event::TokenRevoked, id).await;
+    output::say(format_args!("{id}  revoked"));
+    Ok(Exit::Done)
+}
+
+fn shown(token: &ApiToken) -> serde_json::Value {
+    let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
+    json!({
+        "id": token.id(), "name": token.name(), "scopes": scopes, "madeAt": token.made_at(),
+        "expiresAt": token.expires_at(), "revokedAt": token.revoked_at(),
+    })
+}
+
+fn line(token: &ApiToken) -> String {
+    let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
+    let state = match (token.revoked_at(), token.expires_at()) {
+        (Some(at), _) => format!("revoked {}", time(at)),
+        (None, Some(at)) if !token.is_valid(now()) => format!("expired {}", time(at)),
+        (None, Some(at)) => format!("expires {}", time(at)),
+        (None, None) => "does not expire".to_owned(),
+    };
+    format!(
+        "{}  {}  made {}  {state}  {}",
+        token.id(),
+        scopes.join(","),
+        time(token.made_at()),
+        token.name()
+    )
+}
+
+fn time(seconds: u64) -> String {
+    let millis = i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| seconds.checked_mul(1_000));
+    millis
+        .and_then(audit::moment)
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+fn unusable(error: &std::io::Error) -> Failure {
+    Failure::usage("the tokens of this state folder cannot be read or written")
+        .because(error)
+        .hint("name the gateway's state folder with `--state DIR`.")
+}
+
+fn scope(name: &str) -> Result<Scope, String> {
+    name.parse()
+        .map_err(|error: mcp_elicit_inbox::api_tokens::UnknownScope| error.to_string())
+}
+
+/// Reads a number of minutes, hours or days.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let wrong = || "write it like 30m, 12h or 90d".to_owned();
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 60 * 60,
+        Some('d') => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    if number == 0 {
+        return Err("the time until it expires must be greater than zero".to_owned());
+    }
+    Ok(Duration::from_secs(u64::from(number) * unit))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command reads the clock that tokens expire by"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_has_a_unit() {
+        assert_eq!(lifetime("30m"), Ok(Duration::from_mins(30)));
+        assert_eq!(lifetime("12h"), Ok(Duration::from_hours(12)));
+        assert_eq!(lifetime("90d"), Ok(Duration::from_hours(90 * 24)));
+        for wrong in [
+            "",
+            "90",
+            "0d",
+            "-1d",
+            "1.5h",
+            "d",
+            "9999999999d",
+            "1y",
+            "1é",
+        ] {
+            assert!(lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Callers and programs that prove who they are: API tokens at the listener and at the inbox, made and revoked by the command.
+
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, REVISION, api};
+use crate::http::{Reply, send};
+use crate::raw::{DEMO_SERVER, call, command, initialize, text};
+
+/// A token of this scope: its id and its text.
+fn token(state: &Path, scope: &str) -> (String, String) {
+    let made = command(
+        state,
+        &["tokens", "make", "test", "--scope", scope, "--json"],
+    );
+    assert!(made.status.success(), "{made:?}");
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let word = |name: &str| made[name].as_str().unwrap().to_owned();
+    (word("id"), word("token"))
+}
+
+fn revoke(state: &Path, id: &str) {
+    let revoked = command(state, &["tokens", "revoke", id]);
+    assert!(revoked.status.success(), "{revoked:?}");
+}
+
+/// Serves the demo server to callers with a key, at an address of the network.
+fn with_keys(state: &Path) -> (Gateway, String) {
+    let more = ["--listen", "0.0.0.0:0", "--auth", "keys"];
+    let gateway = Gateway::start(state, &more, &DEMO_SERVER);
+    let serving = gateway.serving.clone().unwrap();
+    let port = serving.rsplit(':').next().unwrap();
+    (gateway, format!("127.0.0.1:{port}"))
+}
+
+fn post(at: &str, key: Option<&str>, session: Option<&str>, body: &Value) -> Reply {
+    let key = key.map(|key| format!("Authorization: Bearer {key}"));
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut head = vec![
+        "POST /mcp HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ];
+    head.extend(key.as_deref());
+    head.extend(session.as_deref());
+    send(at, &head, &body.to_string()).unwrap()
+}
+
+#[test]
+fn a_caller_without_a_valid_key_reaches_no_server() {
+    let state = tempfile::tempdir().unwrap();
+    let (_gateway, at) = with_keys(state.path());
+    let open = initialize(REVISION, &json!({}));
+    let (id, key) = token(state.path(), "call");
+    let (_, lists) = token(state.path(), "list");
+    let none = post(&at, None, None, &open);
+    assert_eq!(
+        (none.status, none.header("www-authenticate")),
+        (401, Some("Bearer")),
+        "{none:?}"
+    );
+    assert!(
+        none.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("tokens make"),
+        "{none:?}"
+    );
+    let unknown = post(&at, Some("mek_000000000000_00"), None, &open);
+    assert_eq!(unknown.status, 401);
+    assert!(
+        unknown
+            .header("www-authenticate")
+            .unwrap()
+            .contains("invalid_token")
+    );
+    let scope = post(&at, Some(&lists), None, &open);
+    assert_eq!(scope.status, 403);
+    assert!(
+        scope
+            .header("www-authenticate")
+            .unwrap()
+            .contains("insufficient_scope")
+    );
+    let opened = post(&at, Some(&key), None, &open);
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    // Another caller's session is not there.
+    let (_, other) = token(state.path(), "call");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    assert_eq!(post(&at, Some(&other), Some(&session), &list).status, 404);
+    assert_eq!(post(&at, None, Some(&session), &list).status, 401);
+    assert_eq!(post(&at, Some(&key), Some(&session), &list).status, 200);
+    revoke(state.path(), &id);
+    assert_eq!(post(&at, Some(&key), Some(&session), &list).status, 401);
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    assert!(
+        audit.contains("token-made") && audit.contains("token-revoked") && audit.contains(&id),
+        "{audit}"
+    );
+    assert!(!audit.contains(&key), "no token in the audit");
+}
+
+#[test]
+fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = with_keys(state.path());
+    let (id, key) = token(state.path(), "call");
+    let opened = post(&at, Some(&key), None, &initialize(REVISION, &json!({})));
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(&at, Some(&key), Some(&session), &ready).status, 202);
+    let waits = {
+        let (at, key, session) = (at.clone(), key.clone(), session.clone());
+        thread::spawn(move || {
+            post(
+                &at,
+                Some(&key),
+                Some(&session),
+                &call(7, "deploy", &json!({})),
+            )
+        })
+    };
+    let asked = gateway.wait_for(1);
+    assert!(
+        asked[0]["onBehalfOf"].as_str().unwrap().contains(&id),
+        "{asked:?}"
+    );
+    let question = asked[0]["id"].as_str().unwrap().to_owned();
+    revoke(state.path(), &id);
+    // The stream of the call ends without waiting for the person.
+    let ended = waits.join().unwrap();
+    assert!(!ended.body.contains("Deployed"), "{ended:?}");
+    let content = json!({"environment": "staging", "note": "late"});
+    gateway.answer(&question, &json!({"action": "accept", "content": content}));
+    let again = post(&at, Some(&key), None, &initialize(REVISION, &json!({})));
+    assert_eq!(again.status, 401);
+    // Nor does another key: the question was asked for the one that was revoked.
+    let (_, other) = token(state.path(), "call");
+    let opened = post(&at, Some(&other), None, &initialize(REVISION, &json!({})));
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let waits = {
+        let (at, session) = (at.clone(), session.clone());
+        thread::spawn(move || {
+            post(
+                &at,
+                Some(&other),
+                Some(&session),
+                &call(7, "deploy", &json!({})),
+            )
+        })
+    };
+    let asked = gateway.wait_for(1);
+    assert_ne!(asked[0]["id"], question.as_str(), "asked anew");
+    let content = json!({"environment": "staging", "note": "mine"});
+    let id = asked[0]["id"].as_str().unwrap();
+    assert_eq!(
+        gateway.answer(id, &json!({"action": "accept", "content": content})),
+        200
+    );
+    let done = waits.join().unwrap();
+    assert!(text(&done.response()).contains("mine"), "{done:?}");
+}
+
+#[test]
+fn a_programs_token_lists_or_answers_and_is_named_in_the_audit() {
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(state.path(), &[], &DEMO_SERVER);
+    gateway.initialize();
+    gateway.call(2, "deploy", &json!({}));
+    let asked = gateway.wait_for(1);
+    let path = format!("/api/questions/{}/answer", asked[0]["id"].as_str().unwrap());
+    let (_, lists) = token(state.path(), "list");
+    let (bot, answers) = token(state.path(), "answer");
+    let (_, calls) = token(state.path(), "call");
+    let body =
+        json!({"action": "accept", "content": {"environment": "staging", "note": "by a program"}})
+            .to_string();
+    let status = |token: &str, method: &str, path: &str, body: &str| {
+        api(&gateway.inbox, token, method, path, body)
+            .unwrap()
+            .status
+    };
+    assert_eq!(status(&calls, "GET", "/api/questions", ""), 403);
+    assert_eq!(status(&lists, "GET", "/api/questions", ""), 200);
+    assert_eq!(status(&lists, "POST", &path, &body), 403);
+    assert_eq!(status(&answers, "GET", "/api/questions", ""), 200);
+    assert_eq!(status(&answers, "POST", &path, &body), 200);
+    revoke(state.path(), &bot);
+    assert_eq!(status(&answers, "GET", "/api/questions", ""), 401);
+    assert!(text(&gateway.result(2)).contains("by a program"));
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    let answered = audit
+        .lines()
+        .find(|line| line.contains("\"answered\""))
+        .unwrap();
+    assert!(answered.contains(&bot), "{answered}");
+}
+
+#[test]
+fn tokens_are_listed_without_their_secrets_and_pruned() {
+    let state = tempfile::tempdir().unwrap();
+    let (id, text) = token(state.path(), "call");
+    let list = || {
+        let listed = command(state.path(), &["tokens", "list"]);
+        String::from_utf8(listed.stdout).unwrap()
+    };
+    assert!(list().contains(&id) && list().contains("does not expire") && !list().contains(&text));
+    revoke(state.path(), &id);
+    let twice = command(state.path(), &["tokens", "revoke", &id]);
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
+    assert!(list().contains("revoked"));
+    assert!(command(state.path(), &["tokens", "prune"]).status.success());
+    assert!(!list().contains(&id));
+    for wrong in [["--scope", "admin"], ["--expires", "1y"]] {
+        let made = command(
+            state.path(),
+            &[&["tokens", "make", "x", "--scope", "call"][..], &wrong[..]].concat(),
+        );
+        assert_eq!(made.status.code(), Some(2), "{made:?}");
+    }
+}

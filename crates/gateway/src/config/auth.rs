@@ -1,0 +1,234 @@
+//! `[auth]`: how HTTP callers prove who they are.
+
+use std::net::IpAddr;
+
+use http::HeaderName;
+use ipnet::IpNet;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::ConfigError;
+
+/// The issuer in a proxy's callers where none is configured.
+const PROXY_ISSUER: &str = "proxy";
+/// The header with the caller where none is configured.
+const SUBJECT_HEADER: &str = "x-forwarded-user";
+
+/// The proof that a caller over HTTP gives of who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// None: every request that carries the same credentials is the same caller's. For loopback addresses.
+    #[default]
+    None,
+    /// An API key with the scope `call`, made by `mcp-elicit tokens`.
+    Keys,
+    /// A header that a trusted proxy sets.
+    Proxy(ProxyAuth),
+}
+
+impl Auth {
+    /// Returns `true` if a caller proves who it is.
+    pub fn is_required(&self) -> bool {
+        *self != Self::None
+    }
+}
+
+/// A proxy that authenticates callers and names them in a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyAuth {
+    trusted: Vec<IpNet>,
+    issuer: String,
+    subject_header: HeaderName,
+}
+
+impl ProxyAuth {
+    /// Returns `true` if requests from this address come from a trusted proxy.
+    pub fn trusts(&self, from: IpAddr) -> bool {
+        // A socket for both families reports IPv4 peers as mapped addresses.
+        let from = from.to_canonical();
+        self.trusted.iter().any(|net| net.contains(&from))
+    }
+
+    /// Returns the name of what the proxy authenticates against.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Returns the header with the caller.
+    pub fn subject_header(&self) -> &HeaderName {
+        &self.subject_header
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct FileAuth {
+    mode: Spanned<FileMode>,
+    #[serde(default)]
+    proxy: Option<Spanned<FileProxy>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FileMode {
+    None,
+    Keys,
+    Proxy,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileProxy {
+    #[serde(default)]
+    issuer: Option<String>,
+    #[serde(default)]
+    subject_header: Option<Spanned<String>>,
+}
+
+impl FileAuth {
+    /// Checks the table.
+    ///
+    /// # Errors
+    /// The first mistake, with its byte in the file.
+    pub(super) fn read(self, trusted: &[Spanned<String>]) -> Result<Auth, (ConfigError, usize)> {
+        let mode = *self.mode.get_ref();
+        let mode_at = self.mode.span().start;
+        if mode != FileMode::Proxy {
+            if let Some(proxy) = self.proxy {
+                return Err((ConfigError::ProxyMode, proxy.span().start));
+            }
+            return Ok(match mode {
+                FileMode::Keys => Auth::Keys,
+                FileMode::None | FileMode::Proxy => Auth::None,
+            });
+        }
+        let trusted = trusted.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        if trusted.is_empty() {
+            return Err((ConfigError::NoTrustedProxies, mode_at));
+        }
+        let proxy = self.proxy.map(Spanned::into_inner).unwrap_or_default();
+        let subject_header = match proxy.subject_header {
+            None => HeaderName::from_static(SUBJECT_HEADER),
+            Some(name) => HeaderName::try_from(name.get_ref().as_str()).map_err(|_| {
+                let text = name.get_ref().clone();
+                (ConfigError::HeaderName { text }, name.span().start)
+            })?,
+        };
+        Ok(Auth::Proxy(ProxyAuth {
+            trusted,
+            issuer: proxy.issuer.unwrap_or_else(|| PROXY_ISSUER.to_owned()),
+            subject_header,
+        }))
+    }
+}
+
+/// Reads an address, or a range of them.
+///
+/// # Errors
+/// When it is neither, or a range of all addresses.
+pub(super) fn network(text: &Spanned<String>) -> Result<IpNet, (ConfigError, usize)> {
+    let at = text.span().start;
+    let text = text.get_ref();
+    let parsed = text.parse::<IpNet>();
+    let parsed = parsed.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    match parsed {
+        Ok(net) if net.prefix_len() > 0 => Ok(net),
+        Ok(_) => Err((ConfigError::TrustsEverybody { text: text.clone() }, at)),
+        Err(_) => Err((ConfigError::Network { text: text.clone() }, at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    const SERVER: &str = "\n[servers.s]\ncommand = [\"true\"]\n";
+
+    fn auth(text: &str) -> Result<Auth, String> {
+        let text = format!("listen = \"0.0.0.0:8080\"\n{text}{SERVER}");
+        Config::parse(&text)
+            .map(|config| config.auth)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn callers_prove_nothing_unless_it_is_configured() {
+        assert_eq!(auth(""), Ok(Auth::None));
+        assert_eq!(auth("[auth]\nmode = \"none\""), Ok(Auth::None));
+        assert_eq!(auth("[auth]\nmode = \"keys\""), Ok(Auth::Keys));
+    }
+
+    #[test]
+    fn a_proxy_is_trusted_by_its_address() {
+        let text = "trusted-proxies = [\"10.0.0.0/8\", \"fd00::/8\", \"192.0.2.1\"]\n[auth]\nmode = \"proxy\"\n[auth.proxy]\nissuer = \"https://id.example.com\"\nsubject-header = \"X-User\"";
+        let Ok(Auth::Proxy(proxy)) = auth(text) else {
+            panic!("{:?}", auth(text));
+        };
+        assert_eq!(
+            (proxy.issuer(), proxy.subject_header().as_str()),
+            ("https://id.example.com", "x-user")
+        );
+        let trusts = |from: &str| proxy.trusts(from.parse().unwrap());
+        assert!(
+            trusts("10.1.2.3")
+                && trusts("::ffff:10.1.2.3")
+                && trusts("fd00::1")
+                && trusts("192.0.2.1")
+        );
+        assert!(!trusts("192.0.2.2") && !trusts("11.0.0.1") && !trusts("::1"));
+    }
+
+    #[test]
+    fn what_would_let_anybody_in_is_refused_at_its_line() {
+        let proxy = "[auth]\nmode = \"proxy\"";
+        for (text, line, words) in [
+            (proxy.to_owned(), 3, "trusted-proxies"),
+            (
+                format!("trusted-proxies = [\"0.0.0.0/0\"]\n{proxy}"),
+                2,
+                "every address",
+            ),
+            (
+                format!("trusted-proxies = [\"::/0\"]\n{proxy}"),
+                2,
+                "every address",
+            ),
+            (
+                format!("trusted-proxies = [\"example.com\"]\n{proxy}"),
+                2,
+                "example.com",
+            ),
+            (
+                "[auth]\nmode = \"keys\"\n[auth.proxy]\nissuer = \"x\"".to_owned(),
+                4,
+                "proxy",
+            ),
+            ("[auth]\nmode = \"basic\"".to_owned(), 3, "basic"),
+            (
+                format!(
+                    "trusted-proxies = [\"10.0.0.1\"]\n{proxy}\n[auth.proxy]\nsubject-header = \"a b\""
+                ),
+                6,
+                "a b",
+            ),
+        ] {
+            let error = auth(&text).unwrap_err();
+            assert!(
+                error.contains(&format!("line {line}")) && error.contains(words),
+                "{text}\n{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn callers_over_stdio_prove_nothing() {
+        let error = Config::parse(&format!("[auth]\nmode = \"keys\"{SERVER}"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("listen") && error.contains("line 1"),
+            "{error}"
+        );
+    }
+}

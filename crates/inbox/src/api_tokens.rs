@@ -1,0 +1,490 @@
+//! API tokens: made for a program, limited to scopes, stored as hashes, and revocable at any time.
+//!
+//! A token is `mek_ID_SECRET`. The file has the SHA-256 of the whole, so that whoever reads it has no token; the secret has
+//! 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and as a
+//! caller, and is no secret.
+
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_record::encryption::random_id;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::shared_file::{SharedFile, SharedValue};
+
+/// The beginning of every token, by which scanners find one that leaked.
+const PREFIX: &str = "mek_";
+/// The length of an id, in hexadecimal digits.
+const ID_DIGITS: usize = 12;
+/// The longest text that is taken for a token, in bytes.
+const LONGEST: usize = 256;
+/// The greatest number of tokens in one state folder.
+const MOST: usize = 10_000;
+/// The longest name of a token, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// A permission of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// To call servers through the gateway.
+    Call,
+    /// To list and read the inbox's questions.
+    List,
+    /// To answer the inbox's questions, and to list and read them.
+    Answer,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Call, Self::List, Self::Answer];
+
+    /// Returns its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::List => "list",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScope> {
+        Self::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == name)
+            .ok_or(UnknownScope)
+    }
+}
+
+/// A name that is not a scope's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a scope is `call`, `list` or `answer`")]
+pub struct UnknownScope;
+
+/// One token, without its secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiToken {
+    id: String,
+    name: String,
+    /// SHA-256 of the token, in hexadecimal digits.
+    hash: String,
+    scopes: Vec<Scope>,
+    /// Seconds since 1970.
+    made_at: u64,
+    /// Seconds since 1970; never without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+    /// Seconds since 1970; not yet without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revoked_at: Option<u64>,
+}
+
+impl ApiToken {
+    /// Returns the id, by which it is named everywhere.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the name that it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the scopes, in order.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// Returns when it was made, in seconds since 1970.
+    pub fn made_at(&self) -> u64 {
+        self.made_at
+    }
+
+    /// Returns when it expires, in seconds since 1970; `None` for never.
+    pub fn expires_at(&self) -> Option<u64> {
+        self.expires_at
+    }
+
+    /// Returns when it was revoked, in seconds since 1970.
+    pub fn revoked_at(&self) -> Option<u64> {
+        self.revoked_at
+    }
+
+    /// Returns `true` if it permits something now.
+    pub fn is_valid(&self, now: SystemTime) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| seconds(now) < at)
+    }
+
+    /// Returns `true` if it has the scope, or one that includes it.
+    pub fn permits(&self, scope: Scope) -> bool {
+        let includes = |has: &Scope| *has == scope || (*has, scope) == (Scope::Answer, Scope::List);
+        self.scopes.iter().any(includes)
+    }
+}
+
+/// Why a text is not the token of a permitted program. Callers that are told more could probe for tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRejection {
+    /// It is not a token that was made here.
+    #[error("this token is not known")]
+    Unknown,
+    /// Its time is over.
+    #[error("this token has expired")]
+    Expired,
+    /// It was revoked.
+    #[error("this token was revoked")]
+    Revoked,
+    /// It does not permit this.
+    #[error("this token lacks the scope `{}`", .0.as_str())]
+    Scope(Scope),
+}
+
+/// Why a token could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// The name cannot be shown in a list.
+    #[error("a name has 1 to {LONGEST_NAME} characters, and none that controls a terminal")]
+    Name,
+    /// It permits nothing.
+    #[error("a token needs a scope")]
+    NoScope,
+    /// It would never have been valid.
+    #[error("the time until it expires must be at least a second")]
+    Expired,
+    /// There are too many.
+    #[error("there are {MOST} tokens already; a revoked one is removed by `tokens prune`")]
+    TooMany,
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct TokenTable {
+    tokens: Vec<ApiToken>,
+}
+
+impl SharedValue for TokenTable {
+    const UNREADABLE: &'static str =
+        "the stored API tokens cannot be read: none is valid until new ones are made";
+
+    fn fresh() -> io::Result<Self> {
+        Ok(Self::default())
+    }
+
+    fn is_sound(&self) -> bool {
+        self.tokens.len() <= MOST
+    }
+}
+
+/// The tokens of a state folder, in a file that gateways and commands share. A change is in force at the next request.
+#[derive(Debug)]
+pub struct ApiTokens(SharedFile<TokenTable>);
+
+impl ApiTokens {
+    /// The tokens in this file, which is made with the first token.
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self(SharedFile::at(path))
+    }
+
+    /// Makes a token. Returns what was stored, and the token's text, which is never shown again.
+    ///
+    /// # Errors
+    /// When it would permit nothing, or cannot be stored.
+    pub fn make(
+        &self,
+        name: &str,
+        scopes: &[Scope],
+        lifetime: Option<Duration>,
+        now: SystemTime,
+    ) -> Result<(ApiToken, String), MakeError> {
+        let length = name.chars().count();
+        if length == 0 || length > LONGEST_NAME || name.chars().any(char::is_control) {
+            return Err(MakeError::Name);
+        }
+        let mut scopes = scopes.to_vec();
+        scopes.sort_unstable();
+        scopes.dedup();
+        if scopes.is_empty() {
+            return Err(MakeError::NoScope);
+        }
+        if lifetime.is_some_and(|lifetime| lifetime.as_secs() == 0) {
+            return Err(MakeError::Expired);
+        }
+        let id = random_id()?[..ID_DIGITS].to_owned();
+        let secret = format!("{}{}", random_id()?, random_id()?);
+        let text = format!("{PREFIX}{id}_{secret}");
+        let token = ApiToken {
+            id,
+            name: name.to_owned(),
+            hash: hash(&text),
+            scopes,
+            made_at: seconds(now),
+            expires_at: lifetime.map(|lifetime| seconds(now).saturating_add(lifetime.as_secs())),
+            revoked_at: None,
+        };
+        let is_full = self.0.change(|table| {
+            let is_full = table.tokens.len() >= MOST;
+            if !is_full {
+                table.tokens.push(token.clone());
+            }
+            Ok(is_full)
+        })?;
+        if is_full {
+            return Err(MakeError::TooMany);
+        }
+        Ok((token, text))
+    }
+
+    /// Returns every token, in the order in which they were made.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn list(&self) -> io::Result<Vec<ApiToken>> {
+        let table = self.0.read()?;
+        Ok(table.map(|table| table.tokens.clone()).unwrap_or_default())
+    }
+
+    /// Revokes the token of this id. Returns `false` if there is none that was valid until now.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn revoke(&self, id: &str, now: SystemTime) -> io::Result<bool> {
+        self.0.change(|table| {
+            let known = table.tokens.iter_mut().find(|token| token.id == id);
+            let valid = known.filter(|token| token.revoked_at.is_none());
+            Ok(match valid {
+                Some(token) => {
+                    token.revoked_at = Some(seconds(now));
+                    true
+                }
+                None => false,
+            })
+        })
+    }
+
+    /// Removes the tokens that permit nothing any more. Returns their number.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn prune(&self, now: SystemTime) -> io::Result<usize> {
+        self.0.change(|table| {
+            let before = table.tokens.len();
+            table.tokens.retain(|token| token.is_valid(now));
+            Ok(before - table.tokens.len())
+        })
+    }
+
+    /// Returns the token of this text, if it is valid now and permits this. A file that cannot be read permits nothing.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(
+        &self,
+        text: &str,
+        scope: Scope,
+        now: SystemTime,
+    ) -> Result<ApiToken, TokenRejection> {
+        let id = id_in(text).ok_or(TokenRejection::Unknown)?;
+        let table = self.0.read().ok().flatten();
+        let table = table.ok_or(TokenRejection::Unknown)?;
+        let known = table.tokens.iter().find(|token| token.id == id);
+        let known = known.filter(|token| token.hash.as_bytes().ct_eq(hash(text).as_bytes()).into());
+        let token = known.ok_or(TokenRejection::Unknown)?;
+        if token.revoked_at.is_some() {
+            return Err(TokenRejection::Revoked);
+        }
+        if !token.is_valid(now) {
+            return Err(TokenRejection::Expired);
+        }
+        if !token.permits(scope) {
+            return Err(TokenRejection::Scope(scope));
+        }
+        Ok(token.clone())
+    }
+
+    /// Returns `true` if the token of this id is valid now and permits this.
+    pub fn is_valid(&self, id: &str, scope: Scope, now: SystemTime) -> bool {
+        let table = self.0.read().ok().flatten();
+        table.is_some_and(|table| {
+            let known = table.tokens.iter().find(|token| token.id == id);
+            known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
+        })
+    }
+}
+
+/// Returns the id in the text of a token; `None` for what has another form.
+fn id_in(text: &str) -> Option<&str> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (id.len() == ID_DIGITS && is_hex(id) && is_hex(secret)).then_some(id)
+}
+
+fn hash(text: &str) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(folder: &tempfile::TempDir) -> ApiTokens {
+        ApiTokens::at(folder.path().join("api.tokens"))
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_token_permits_its_scopes_until_it_expires_or_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let life = Some(Duration::from_mins(1));
+        let (stored, text) = tokens.make("ci", &[Scope::Call], life, at(100)).unwrap();
+        let id = |check: Result<ApiToken, TokenRejection>| check.map(|token| token.id);
+        assert_eq!(
+            id(tokens.check(&text, Scope::Call, at(159))),
+            Ok(stored.id.clone())
+        );
+        assert_eq!(
+            id(tokens.check(&text, Scope::Answer, at(159))),
+            Err(TokenRejection::Scope(Scope::Answer))
+        );
+        assert_eq!(
+            id(tokens.check(&text, Scope::Call, at(160))),
+            Err(TokenRejection::Expired)
+        );
+        assert!(tokens.is_valid(stored.id(), Scope::Call, at(159)));
+        assert!(tokens.revoke(stored.id(), at(120)).unwrap());
+        assert!(!tokens.revoke(stored.id(), at(121)).unwrap());
+        assert_eq!(
+            id(tokens.check(&text, Scope::Call, at(122))),
+            Err(TokenRejection::Revoked)
+        );
+        assert!(!tokens.is_valid(stored.id(), Scope::Call, at(122)));
+        assert_eq!(tokens.prune(at(122)).unwrap(), 1);
+        assert_eq!(
+            id(tokens.check(&text, Scope::Call, at(122))),
+            Err(TokenRejection::Unknown)
+        );
+    }
+
+    #[test]
+    fn a_token_that_answers_also_lists_and_calls_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let (token, _) = tokens
+            .make("bot", &[Scope::Answer, Scope::Answer], None, at(0))
+            .unwrap();
+        assert_eq!(token.scopes(), [Scope::Answer]);
+        assert!(token.permits(Scope::List) && token.permits(Scope::Answer));
+        assert!(!token.permits(Scope::Call));
+    }
+
+    #[test]
+    fn the_file_holds_no_token_and_is_its_owners_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let (_, text) = tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
+        let stored = std::fs::read_to_string(folder.path().join("api.tokens")).unwrap();
+        let secret = text.rsplit('_').next().unwrap();
+        assert!(!stored.contains(secret) && !stored.contains(&text));
+        #[cfg(unix)]
+        {
+            let file = std::fs::metadata(folder.path().join("api.tokens")).unwrap();
+            assert_eq!(std::os::unix::fs::MetadataExt::mode(&file) & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let (token, text) = tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
+        let other = format!("{}0", &text[..text.len() - 1]);
+        let other = if other == text {
+            format!("{}1", &text[..text.len() - 1])
+        } else {
+            other
+        };
+        let long = format!("{text}{}", "0".repeat(LONGEST));
+        let id_only = format!("mek_{}_", token.id());
+        for wrong in [
+            "",
+            "mek_",
+            "mek__",
+            "bearer",
+            &other,
+            &long,
+            &id_only,
+            &text.to_uppercase(),
+            &format!("{text} "),
+        ] {
+            let checked = tokens.check(wrong, Scope::Call, at(0));
+            assert_eq!(
+                checked.map(|token| token.id),
+                Err(TokenRejection::Unknown),
+                "{wrong}"
+            );
+        }
+        std::fs::write(folder.path().join("api.tokens"), "{").unwrap();
+        let checked = tokens.check(&text, Scope::Call, at(0));
+        assert_eq!(
+            checked.map(|token| token.id),
+            Err(TokenRejection::Unknown),
+            "a broken file permits nothing"
+        );
+    }
+
+    #[test]
+    fn a_token_that_could_not_be_used_or_shown_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let long = "n".repeat(LONGEST_NAME + 1);
+        for name in ["", "a\u{1b}[31m", "a\nb", &long] {
+            assert!(
+                matches!(
+                    tokens.make(name, &[Scope::Call], None, at(0)),
+                    Err(MakeError::Name)
+                ),
+                "{name:?}"
+            );
+        }
+        assert!(matches!(
+            tokens.make("n", &[], None, at(0)),
+            Err(MakeError::NoScope)
+        ));
+        let none = Some(Duration::from_millis(900));
+        assert!(matches!(
+            tokens.make("n", &[Scope::Call], none, at(0)),
+            Err(MakeError::Expired)
+        ));
+        assert!(tokens.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn scopes_have_names() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.as_str().parse(), Ok(scope));
+        }
+        assert_eq!("Call".parse::<Scope>(), Err(UnknownScope));
+    }
+}
