@@ -286,9 +286,7 @@ impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
                 .and_then(|params| params.get("elicitationId"))
                 .and_then(Value::as_str);
             if !id.is_some_and(|id| self.line.visit_done(id)) {
-                tracing::debug!(
-                    "the server announced the end of a visit that nobody here was sent on"
-                );
+                tracing::debug!("the server announced the end of an unknown visit");
             }
         }
         Service::handle_notification(&*self.inner, notification, context).await

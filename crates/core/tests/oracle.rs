@@ -225,7 +225,7 @@ fn official(revision: Revision, schema: &Value) -> Vec<String> {
     let params = json!({ "message": "m", "requestedSchema": schema });
     let request =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params });
-    let spec = Spec::of(revision.as_str()).expect("every revision has a schema");
+    let spec = Spec::from_revision(revision.as_str()).expect("every revision has a schema");
     spec.problems("ElicitRequest", &request)
 }
 

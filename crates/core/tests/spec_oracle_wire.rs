@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const ROUNDS: Revision = Revision::V2026_07_28;
 
 fn spec(revision: Revision) -> Spec {
-    Spec::of(revision.as_str()).expect("the official schema")
+    Spec::from_revision(revision.as_str()).expect("the official schema")
 }
 
 /// Every official example of a type: its text, and the text as a value.

@@ -15,8 +15,12 @@ use transcripts::table::Table;
 
 #[test]
 fn every_transcript_is_what_core_reads_and_writes() {
-    let specs =
-        Revision::ALL.map(|revision| (revision.as_str(), Spec::of(revision.as_str()).unwrap()));
+    let specs = Revision::ALL.map(|revision| {
+        (
+            revision.as_str(),
+            Spec::from_revision(revision.as_str()).unwrap(),
+        )
+    });
     let specs = BTreeMap::from(specs);
     let mut wrong = Vec::new();
     for (path, transcript) in Transcript::all().unwrap() {

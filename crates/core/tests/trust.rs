@@ -21,7 +21,7 @@ fn spec(revision: Revision) -> Rc<Spec> {
     thread_local! {
         static SPECS: RefCell<HashMap<Revision, Rc<Spec>>> = RefCell::default();
     }
-    let read = || Rc::new(Spec::of(revision.as_str()).expect("the schemas are there"));
+    let read = || Rc::new(Spec::from_revision(revision.as_str()).expect("the schemas are there"));
     SPECS.with(|specs| Rc::clone(specs.borrow_mut().entry(revision).or_insert_with(read)))
 }
 

@@ -132,7 +132,8 @@ impl RecordQuestionStore {
             Some(deadline) => question.until(system_time(deadline)),
             None => question,
         };
-        let summary = QuestionSummary::of(id, &question, system_time(row.lifecycle.asked_at()));
+        let summary =
+            QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
         Some(match ended(row) {
             Some(ended) => summary.ended(ended),
             None => summary,

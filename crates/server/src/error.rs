@@ -92,7 +92,7 @@ pub enum ElicitError {
     /// the call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
     /// handler.
     #[error(
-        "the handler returned before its question was answered, so nobody waits for the answer"
+        "the handler returned before its question was answered, so its answer is not waited for"
     )]
     HandlerReturned,
 

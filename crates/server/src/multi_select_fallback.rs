@@ -27,7 +27,7 @@ struct List {
 impl MultiSelectFallback {
     /// Spreads the lists of `form`; `None` where it has none. Fails where a checkbox would have the name of another
     /// field.
-    pub(crate) fn of(form: &Form) -> Result<Option<Self>, String> {
+    pub(crate) fn from_form(form: &Form) -> Result<Option<Self>, String> {
         let lists: Vec<List> = form.fields().iter().filter_map(List::of).collect();
         if lists.is_empty() {
             return Ok(None);
@@ -176,7 +176,7 @@ mod tests {
 
     fn checked(content: &Value) -> Result<Value, String> {
         let form = order();
-        let multi_select_fallback = MultiSelectFallback::of(&form).unwrap().unwrap();
+        let multi_select_fallback = MultiSelectFallback::from_form(&form).unwrap().unwrap();
         let answers = multi_select_fallback.check_text(&form, &content.to_string());
         answers
             .map(Answers::into_value)
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn each_option_is_a_checkbox_that_the_oldest_revision_can_say() {
-        let multi_select_fallback = MultiSelectFallback::of(&order()).unwrap().unwrap();
+        let multi_select_fallback = MultiSelectFallback::from_form(&order()).unwrap().unwrap();
         assert_eq!(
             multi_select_fallback
                 .form()
@@ -230,13 +230,17 @@ mod tests {
     fn a_form_without_lists_stays_as_it_is_and_names_are_not_used_twice() {
         let form = |schema: Value| Form::from_value(&schema).unwrap();
         let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        assert!(MultiSelectFallback::of(&form(plain)).unwrap().is_none());
+        assert!(
+            MultiSelectFallback::from_form(&form(plain))
+                .unwrap()
+                .is_none()
+        );
         let twice = json!({ "type": "object", "properties": {
             "a.b": { "type": "string" },
             "a": { "type": "array", "items": { "type": "string", "enum": ["b"] } }
         } });
         assert!(
-            MultiSelectFallback::of(&form(twice))
+            MultiSelectFallback::from_form(&form(twice))
                 .unwrap_err()
                 .contains("a.b")
         );

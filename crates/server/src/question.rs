@@ -204,7 +204,7 @@ impl Prepared {
         }
         let multi_select_fallback = self
             .multi_select_fallback
-            .get_or_init(|| MultiSelectFallback::of(&self.form));
+            .get_or_init(|| MultiSelectFallback::from_form(&self.form));
         multi_select_fallback.as_ref().map(Option::as_ref)
     }
 

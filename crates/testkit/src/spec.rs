@@ -17,7 +17,7 @@ pub struct Spec {
 
 impl Spec {
     /// The schema of a revision, such as `2025-11-25`.
-    pub fn of(revision: &str) -> std::io::Result<Self> {
+    pub fn from_revision(revision: &str) -> std::io::Result<Self> {
         let text = std::fs::read_to_string(folder().join(revision).join("schema.json"))?;
         Ok(Self {
             schema: serde_json::from_str(&text)?,

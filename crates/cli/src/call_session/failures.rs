@@ -29,7 +29,7 @@ pub(crate) struct ServerOutput {
 
 impl ServerOutput {
     /// Returns what the server of this connection said.
-    pub(crate) fn of<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
+    pub(crate) fn from_connection<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
             stderr: connection.stderr(),
             noise: connection.noise(),
@@ -40,7 +40,7 @@ impl ServerOutput {
 
 /// The person, or the system, ended this process.
 pub(crate) fn stopped() -> Failure {
-    Failure::interrupted("stopped; the server was told")
+    Failure::interrupted("stopped; the server was notified")
 }
 
 /// No connection came about.
@@ -201,7 +201,7 @@ fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) ->
 /// The form's fields, each with what fits.
 fn field_lines(form: &Form) -> Vec<String> {
     let line = |field: &mcp_elicit_core::form::Field| {
-        let view = FieldView::of(field);
+        let view = FieldView::from_field(field);
         let mut facts = vec![view.need().to_owned()];
         let options = view.control.options();
         if !options.is_empty() {

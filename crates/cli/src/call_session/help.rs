@@ -131,7 +131,7 @@ fn of_tools(name: &str, tools: &[rmcp::model::Tool]) -> Help {
 
 impl Help {
     /// Adds it to the failure.
-    pub(super) fn of(self, failure: Failure) -> Failure {
+    pub(super) fn add_to(self, failure: Failure) -> Failure {
         let failure = match self.heading {
             Some(heading) => failure.telling(&heading, self.lines),
             None => failure,

@@ -150,7 +150,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         }
         _ => help::Help::default(),
     };
-    let said = failures::ServerOutput::of(&connection);
+    let said = failures::ServerOutput::from_connection(&connection);
     connection.close().await;
     answering.warn_of_unused();
     let ended = match (got, ended) {
@@ -164,7 +164,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         }
         // What went wrong with a question explains why the call failed after it.
         (Err(_), Some(ended)) => Err(ended),
-        (Err(error), None) => Err(help.of(failures::calling(error, &said, refusal))),
+        (Err(error), None) => Err(help.add_to(failures::calling(error, &said, refusal))),
     };
     answering.shutdown().await;
     ended

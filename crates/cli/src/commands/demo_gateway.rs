@@ -109,7 +109,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
             },
         }
     };
-    let said = failures::ServerOutput::of(&connection);
+    let said = failures::ServerOutput::from_connection(&connection);
     connection.close().await;
     if let Some(action) = inbox.action.get() {
         events.note_action(action);

@@ -494,7 +494,7 @@ impl GatewayArgs {
         let (answer_with, answering) = config::AnswerWith::from(self.answer_with)
             .resolve(command, inbox.is_some())
             .map_err(|fault| {
-                Failure::usage("nobody to answer").because(fault).hint(match fault {
+                Failure::usage("no responder is available").because(fault).hint(match fault {
                     AnswerWithError::CommandMismatch => {
                         "write both: `--answer-with command --answer-command \"PROGRAM ARGUMENT...\"`."
                     }
@@ -503,7 +503,7 @@ impl GatewayArgs {
             })?;
         if let Some(wrong) = self.allow_origin.iter().find(|text| !is_origin(text)) {
             return Err(
-                Failure::usage(format!("`--allow-origin {wrong}` is no origin"))
+                Failure::usage(format!("`--allow-origin {wrong}` is not an origin"))
                     .hint("write it like http://localhost:6274."),
             );
         }

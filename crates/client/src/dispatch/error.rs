@@ -59,7 +59,7 @@ pub enum QuestionError {
         after: Duration,
     },
     /// The question was withdrawn, or its call ended.
-    #[error("the question was taken back: {why}")]
+    #[error("the question was withdrawn: {why}")]
     Withdrawn {
         /// Why, in words for a person.
         why: String,

@@ -154,7 +154,7 @@ impl QuestionQueue {
                 message: shown.message(),
                 mode: question.mode(),
             },
-            next: view::PendingView::of(shown),
+            next: view::PendingView::from_question(shown),
         };
         self.change(|pending| {
             pending.insert(question.id(), entry);

@@ -26,7 +26,7 @@ pub enum ResponderError {
         why: String,
     },
     /// It cannot show this question, and the form's fields say why.
-    #[error("the form's defaults are no answer: {violations}")]
+    #[error("the form's defaults are not a valid answer: {violations}")]
     NoDefaults {
         /// The fields without a usable default.
         violations: Violations,
@@ -56,7 +56,7 @@ pub enum ResponderError {
     #[error("the time to answer ran out")]
     Expired,
     /// The question was withdrawn while it was shown.
-    #[error("the question was taken back: {why}")]
+    #[error("the question was withdrawn: {why}")]
     Withdrawn {
         /// Why, in words for a person.
         why: String,

@@ -38,7 +38,7 @@ pub enum AuthorFault {
         fields: Vec<String>,
     },
     /// Nothing here can put the question before a person.
-    #[error("nobody can be asked here: no responder for {mode} mode")]
+    #[error("no responder for {mode} mode")]
     NoResponder {
         /// The mode of the question.
         mode: Mode,

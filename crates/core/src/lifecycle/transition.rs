@@ -122,7 +122,7 @@ pub enum TransitionError {
     #[error("the question is still open")]
     Open,
     /// Its end was delivered before.
-    #[error("the end was told already")]
+    #[error("the end was delivered already")]
     Delivered,
     /// Its answer is not on its way to the asker.
     #[error("the answer was not delivered")]

@@ -182,7 +182,7 @@ impl PendingView {
     const BEGINNING: usize = 80;
 
     /// `question` in a few words.
-    pub fn of(question: &QuestionView) -> Self {
+    pub fn from_question(question: &QuestionView) -> Self {
         // No more of a long message is read than is shown.
         let mut rest = question.message.trim_start().chars();
         let start: String = rest.by_ref().take(Self::BEGINNING - 1).collect();
@@ -222,7 +222,7 @@ mod tests {
         let long = format!("Go?\u{1b}[2J\n{}", "x".repeat(1_000_000));
         let link = Link::parse("https://example.org/").unwrap();
         let question = QuestionView::url(Origin::new("files"), long, link);
-        let next = PendingView::of(&question.for_call(CallView::tool("add_note")));
+        let next = PendingView::from_question(&question.for_call(CallView::tool("add_note")));
         assert_eq!((next.server(), next.call()), ("files", Some("add_note")));
         assert!(next.beginning().starts_with("Go?␛[2J xxx"));
         assert!(next.beginning().chars().count() <= PendingView::BEGINNING);

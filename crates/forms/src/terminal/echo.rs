@@ -16,7 +16,7 @@ pub(super) struct Echo {
 impl Echo {
     /// The terminal behind an input; none where the input is no terminal.
     #[cfg(unix)]
-    pub(super) fn of(input: &impl AsFd) -> Self {
+    pub(super) fn from_input(input: &impl AsFd) -> Self {
         let input = input.as_fd();
         Self {
             terminal: input
@@ -28,7 +28,7 @@ impl Echo {
 
     /// The terminal behind an input; `None` on systems other than Unix, where echo cannot be turned off.
     #[cfg(not(unix))]
-    pub(super) fn of<I>(_: &I) -> Self {
+    pub(super) fn from_input<I>(_: &I) -> Self {
         Self {}
     }
 

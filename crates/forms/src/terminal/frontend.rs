@@ -75,7 +75,7 @@ impl Frontend {
     /// [`FrontendError::Broken`] when no thread can be started to read lines.
     pub fn plain() -> Result<Self, FrontendError> {
         let person = io::stdin().is_terminal();
-        let echo = Echo::of(&io::stdin());
+        let echo = Echo::from_input(&io::stdin());
         let frontend = Self::lines_from(BufReader::new(io::stdin()), io::stderr(), person, echo)?;
         Ok(frontend.with_charset(Charset::of_locale()))
     }
@@ -106,7 +106,7 @@ impl Frontend {
         let (Ok(out), Ok(input)) = (out, input) else {
             return Err(FrontendError::NoTerminal);
         };
-        let echo = Echo::of(&input);
+        let echo = Echo::from_input(&input);
         let frontend = Self::lines_from(BufReader::new(input), out, true, echo)?;
         Ok(frontend.with_charset(Charset::of_locale()))
     }

@@ -43,7 +43,7 @@ pub(super) struct Shown<'a> {
 impl Picker {
     /// The list of a field that has one: its options, or yes and no. An optional field that takes one of
     /// them gets an entry for no answer.
-    pub(super) fn of(field: &FieldView, typed: &DraftValue) -> Option<Self> {
+    pub(super) fn from_field(field: &FieldView, typed: &DraftValue) -> Option<Self> {
         let entry = |label: &str, also: &str, gives: Gives| Entry {
             label: label.to_owned(),
             sought: format!("{} {}", label.to_lowercase(), also.to_lowercase()),
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn arrows_go_round() {
-        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&field(false, true), &DraftValue::Nothing).unwrap();
         picker.up();
         assert_eq!(here(&picker), "Preview");
         picker.down();
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn typing_narrows_and_never_empties_the_list() {
-        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&field(false, true), &DraftValue::Nothing).unwrap();
         "prx".chars().for_each(|c| picker.type_ahead(c));
         assert_eq!((picker.typed(), picker.counts()), ("pr", (3, 2)));
         picker.down();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn nothing_is_chosen_until_the_person_does() {
-        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&field(false, true), &DraftValue::Nothing).unwrap();
         assert_eq!(picker.chosen(), DraftValue::Nothing);
         picker.press();
         assert_eq!(
@@ -331,22 +331,22 @@ mod tests {
             control: Control::YesNo,
             ..field(false, true)
         };
-        let mut picker = Picker::of(&yes_no, &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&yes_no, &DraftValue::Nothing).unwrap();
         picker.press();
         assert_eq!((here(&picker), picker.chosen()), ("", DraftValue::Nothing));
         picker.down();
         assert_eq!(here(&picker), "Yes");
-        let mut picker = Picker::of(&yes_no, &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&yes_no, &DraftValue::Nothing).unwrap();
         picker.type_ahead('n');
         assert_eq!(here(&picker), "No");
-        let picker = Picker::of(&yes_no, &DraftValue::Flag(false)).unwrap();
+        let picker = Picker::from_field(&yes_no, &DraftValue::Flag(false)).unwrap();
         assert_eq!(here(&picker), "No");
     }
 
     #[test]
     fn optional_lists_can_be_left_empty_again() {
         let held = DraftValue::Picked(vec!["preview".to_owned()]);
-        let mut picker = Picker::of(&field(false, false), &held).unwrap();
+        let mut picker = Picker::from_field(&field(false, false), &held).unwrap();
         assert_eq!(here(&picker), "Preview");
         picker.down();
         picker.press();
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn several_toggle() {
-        let mut picker = Picker::of(&field(true, true), &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&field(true, true), &DraftValue::Nothing).unwrap();
         picker.press();
         picker.last();
         picker.press();
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_window_says_what_it_leaves_out() {
-        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
+        let mut picker = Picker::from_field(&field(false, true), &DraftValue::Nothing).unwrap();
         picker.last();
         let (before, shown, after) = picker.window(2);
         assert_eq!((before, shown.len(), after), (1, 2, 0));

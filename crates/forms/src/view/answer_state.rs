@@ -59,7 +59,7 @@ impl AnswerState {
     pub fn new(question: QuestionView) -> Self {
         let mut fields: Vec<_> = question
             .as_form()
-            .map(|form| form.fields().iter().map(FieldView::of).collect())
+            .map(|form| form.fields().iter().map(FieldView::from_field).collect())
             .unwrap_or_default();
         hide_secrets(&question, &mut fields);
         let entries = fields

@@ -152,7 +152,7 @@ const HIDDEN: &str = "(hidden)";
 
 impl FieldView {
     /// The view of one field.
-    pub fn of(field: &Field) -> Self {
+    pub fn from_field(field: &Field) -> Self {
         let label = match (field.title(), field.name()) {
             // What a question about one thing calls its only field, where its author gave no title.
             (None, "choice") => "Your choice".to_owned(),
@@ -173,7 +173,7 @@ impl FieldView {
             description: description.filter(|text| !text.is_empty()),
             required: field.required(),
             control: Control::of(field.kind()),
-            hints: hints::of(field.kind()),
+            hints: hints::from_kind(field.kind()),
             default: default_of(field),
             is_secret: false,
         }

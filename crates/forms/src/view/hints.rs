@@ -5,7 +5,7 @@ use std::fmt::Display;
 use mcp_elicit_core::form::{Choices, Format, Kind, Number, Text};
 
 /// Returns what a person must keep to, in the order in which it matters. Empty where anything goes.
-pub(super) fn of(kind: &Kind) -> Vec<String> {
+pub(super) fn from_kind(kind: &Kind) -> Vec<String> {
     match kind {
         Kind::Text(text) => of_text(text),
         Kind::Number(number) => of_number("a number", number),
@@ -100,7 +100,7 @@ mod tests {
     fn hints(field: &Value) -> Vec<String> {
         let form =
             Form::from_value(&json!({"type": "object", "properties": {"f": field}})).unwrap();
-        super::of(form.fields()[0].kind())
+        super::from_kind(form.fields()[0].kind())
     }
 
     #[test]

@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn fields(form: &Form) -> Vec<FieldView> {
-        form.fields().iter().map(FieldView::of).collect()
+        form.fields().iter().map(FieldView::from_field).collect()
     }
 
     fn read(body: &str) -> Result<serde_json::Value, Wrong> {

@@ -132,7 +132,7 @@ impl Open<'_> {
     fn form_page(&self, form: &Form, saved: Option<Draft>, query: Option<&str>) -> QuestionPage {
         let has = |name| asked_for(query, name).is_some();
         let (check, unsure) = (has("check"), has("insist"));
-        let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
+        let views: Vec<_> = form.fields().iter().map(FieldView::from_field).collect();
         let typed = saved.is_some();
         let draft = page_model::draft_of(&views, saved);
         let wrong = if check {
@@ -289,7 +289,7 @@ pub(super) async fn review<D: QuestionStore>(
     else {
         return go(&here);
     };
-    let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
+    let views: Vec<_> = form.fields().iter().map(FieldView::from_field).collect();
     let draft = page_model::draft_of(&views, draft);
     let Ok(answers) = form_decode::answers(form, &views, &draft) else {
         return go(&format!("{here}?check"));

@@ -115,8 +115,8 @@ impl Lists {
             at: clock::now(),
             by: by.map(str::to_owned),
         };
-        let summary =
-            QuestionSummary::of(id.clone(), &waiting.question, waiting.asked).ended(ended);
+        let summary = QuestionSummary::from_question(id.clone(), &waiting.question, waiting.asked)
+            .ended(ended);
         self.ended.push_front(summary);
         self.ended.truncate(REMEMBERED);
         Some(waiting)
@@ -130,10 +130,9 @@ impl Lists {
 impl QuestionStore for Questions {
     async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
         let lists = self.lists();
-        let waiting = lists
-            .waiting
-            .iter()
-            .map(|(id, waiting)| QuestionSummary::of(id.clone(), &waiting.question, waiting.asked));
+        let waiting = lists.waiting.iter().map(|(id, waiting)| {
+            QuestionSummary::from_question(id.clone(), &waiting.question, waiting.asked)
+        });
         let ended = lists
             .ended
             .iter()

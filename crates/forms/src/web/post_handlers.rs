@@ -129,7 +129,10 @@ impl<D: QuestionStore> Press<'_, D> {
     /// The form, and its fields as they are shown.
     fn form(&self) -> Option<(&Form, Vec<FieldView>)> {
         let form = self.question.as_form()?;
-        Some((form, form.fields().iter().map(FieldView::of).collect()))
+        Some((
+            form,
+            form.fields().iter().map(FieldView::from_field).collect(),
+        ))
     }
 
     /// Keeps what was typed, and says what the form thinks of it.
@@ -223,7 +226,10 @@ impl<D: QuestionStore> Press<'_, D> {
             QuestionBody::Url(_) => return self.submit(Outcome::Visit).await,
             QuestionBody::Form(form) => (
                 form,
-                form.fields().iter().map(FieldView::of).collect::<Vec<_>>(),
+                form.fields()
+                    .iter()
+                    .map(FieldView::from_field)
+                    .collect::<Vec<_>>(),
             ),
         };
         let insisted = self.posted.get("insist") == Some("yes");

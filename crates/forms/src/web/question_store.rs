@@ -107,7 +107,7 @@ impl QuestionSummary {
     pub const GIST: usize = 240;
 
     /// Summarizes `question` while it is pending.
-    pub fn of(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
+    pub fn from_question(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
         // Twice as much is read as is kept, as markup and line breaks are dropped.
         let start: String = question
             .raw_message()

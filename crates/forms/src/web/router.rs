@@ -101,7 +101,7 @@ async fn guard<D: QuestionStore>(
             &notices::refused(site, "Wrong address", line),
         )
     } else if !reading && !site.is_from_us(headers) {
-        let line = "The request was started by a page of somebody else. Nothing was done.";
+        let line = "The request was started by a page of another site. Nothing was done.";
         page(
             StatusCode::FORBIDDEN,
             &notices::refused(site, "Refused", line),

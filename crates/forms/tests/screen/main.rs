@@ -102,7 +102,7 @@ fn waiting(case: &str) -> Vec<PendingView> {
     let asks = |server: &str, message: &str| {
         let form = Form::parse(r#"{"type":"object","properties":{}}"#).unwrap();
         let question = QuestionView::form(Origin::new(server), message, form);
-        PendingView::of(&question.for_call(CallView::tool("clean")))
+        PendingView::from_question(&question.for_call(CallView::tool("clean")))
     };
     match case {
         "queue" => vec![

@@ -317,7 +317,7 @@ impl Connect {
         let principal = elicit.principal().map(str::to_owned);
         let principal = principal.ok_or_else(|| {
             ElicitError::Author(
-                "a connect link is for somebody: Settings::principal has to say whom".into(),
+                "a connect link needs a principal: set ServerSettings::principal".into(),
             )
         })?;
         self.inner.ticket(principal, purpose, message)

@@ -75,7 +75,7 @@ impl Inner {
             Notice::new(
                 self.site(),
                 Tone::Locked,
-                "This link was made for somebody else",
+                "This link was made for another person",
                 &lines,
             )
             .page(StatusCode::FORBIDDEN),

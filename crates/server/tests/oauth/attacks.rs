@@ -30,7 +30,7 @@ async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
         for way in ["", "/go"] {
             let page = ada.get(&format!("{link}{way}")).await;
             assert_eq!(page.status, 403, "{page:?}");
-            assert!(page.body.contains("made for somebody else"), "{page:?}");
+            assert!(page.body.contains("made for another person"), "{page:?}");
             assert!(page.onward.is_none());
         }
         let page = ada.post(&format!("{link}/decline"), "").await;
@@ -63,7 +63,7 @@ async fn an_answer_counts_in_the_browser_that_left_and_nowhere_else() {
     eve.get(&format!("{}/login/ada", rig.at)).await;
     let page = eve.get(answer.as_str()).await;
     assert_eq!(page.status, 403, "{page:?}");
-    assert!(page.body.contains("made for somebody else"), "{page:?}");
+    assert!(page.body.contains("made for another person"), "{page:?}");
     rig.has_nothing();
     call.abort();
 }

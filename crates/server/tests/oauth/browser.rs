@@ -89,7 +89,7 @@ async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
             chromium.click("a.btn.main").await;
             agree(&chromium, "ada").await;
         }
-        chromium.shows("made for somebody else").await;
+        chromium.shows("made for another person").await;
         assert_eq!(chromium.count("a, button").await, 0, "there is no way on");
         assert!(!call.is_finished());
         call.abort();

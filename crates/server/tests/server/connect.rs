@@ -283,7 +283,7 @@ async fn a_link_that_was_sent_to_somebody_else_does_nothing() {
             for secret in [None, Some("adas-key")] {
                 let (status, page) = open(&connect, &url, Some("ada"), secret).await;
                 assert_eq!(status, StatusCode::FORBIDDEN);
-                assert!(page.contains("made for somebody else"), "{page}");
+                assert!(page.contains("made for another person"), "{page}");
             }
         });
         let error = scene.call().await.unwrap_err();

@@ -157,7 +157,11 @@ fn lines(question: &Value) -> Vec<String> {
         add("link", sanitize::line(url, sanitize::DESCRIPTION));
     }
     let form = Form::parse(&question["requestedSchema"].to_string());
-    for field in form.iter().flat_map(Form::fields).map(FieldView::of) {
+    for field in form
+        .iter()
+        .flat_map(Form::fields)
+        .map(FieldView::from_field)
+    {
         if field.required {
             example.extend([" ", &*sanitize::line(&field.name, sanitize::LABEL), "=..."]);
         }

@@ -192,7 +192,7 @@ async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     } else {
         Ok(Vec::new())
     };
-    let said = failures::ServerOutput::of(&connection);
+    let said = failures::ServerOutput::from_connection(&connection);
     connection.close().await;
     let listed = listed.map_err(|error| failures::calling(error, &said, None))?;
     Ok((reported.unwrap_or_default(), listed))

@@ -110,7 +110,7 @@ impl Controller {
             .iter()
             .enumerate()
             .map(
-                |(index, field)| match Picker::of(field, state.typed(index)) {
+                |(index, field)| match Picker::from_field(field, state.typed(index)) {
                     Some(picker) => FieldInput::Picker(picker),
                     None => FieldInput::Editor(
                         Editor::suggesting(

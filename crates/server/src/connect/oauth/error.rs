@@ -100,19 +100,19 @@ impl FlowError {
                 StatusCode::BAD_GATEWAY,
                 Tone::Warn,
                 format!("{purpose} cannot be reached"),
-                format!("Try again in a moment. If it stays so, tell whoever runs {server}."),
+                format!("Try again in a moment. If that does not help, tell the operator of {server}."),
             ),
             Self::Odd(_) => (
                 StatusCode::BAD_GATEWAY,
                 Tone::Bad,
                 format!("{purpose} gave an answer that cannot be trusted"),
-                format!("It was thrown away. Try again; if it stays so, tell whoever runs {server}."),
+                format!("It was discarded. Try again; if that does not help, tell the operator of {server}."),
             ),
             Self::Setup(_) => (
                 StatusCode::BAD_GATEWAY,
                 Tone::Bad,
                 format!("{purpose} does not accept {server}"),
-                format!("Trying again will hardly help. Tell whoever runs {server}: the reason is in its log."),
+                format!("Trying again will not help. Tell the operator of {server}: the reason is in its log."),
             ),
             Self::Unsaved(why) => (
                 StatusCode::UNPROCESSABLE_ENTITY,

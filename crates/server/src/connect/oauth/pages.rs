@@ -232,7 +232,7 @@ async fn recognise(inner: &Inner, flow: &FlowState, answer: Answer) -> Result<Re
             StatusCode::FORBIDDEN,
             Tone::Locked,
             "You are not known here",
-            "You signed in, but not as somebody this server knows. Nothing has happened.",
+            "You signed in, but this server does not know that account. Nothing has happened.",
         ));
     };
     let session = SignIn::session(inner);
