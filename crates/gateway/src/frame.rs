@@ -23,8 +23,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// To be kept.
-    pub(crate) fn kept(self) -> Bytes {
+    /// Returns bytes that may be kept, without a copy where they are shared.
+    pub(crate) fn to_bytes(self) -> Bytes {
         match self {
             Self::Lent(bytes) => Bytes::copy_from_slice(bytes),
             Self::Seen(bytes, _) => bytes.clone(),

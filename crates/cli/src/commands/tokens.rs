@@ -45,7 +45,7 @@ enum Act {
     Make {
         /// Its name in lists
         name: String,
-        /// What it permits: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, or `answer`
+        /// A permission: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, or `answer`
         /// them; may be given several times
         #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
         scope: Vec<Scope>,

@@ -237,7 +237,7 @@ impl ResponseStreams {
         };
         stream.count += 1;
         let told = StreamEvent {
-            frame: frame.kept(),
+            frame: frame.to_bytes(),
             last,
             challenge,
             id: format!("{}-{}", stream_id.0, stream.count),

@@ -398,7 +398,7 @@ impl ServerTransport for HttpUpstream {
             headers: self.headers_for(stream),
             // What the relay lets out has parts that a index finds, whoever wrote it.
             index: frame.index(),
-            frame: frame.kept(),
+            frame: frame.to_bytes(),
             call,
             delivery,
         };
