@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(envelope) => {
             assert_eq!(envelope.as_text().as_bytes(), bytes);
             let _ = (
-                envelope.bearing(),
+                envelope.elicitation(),
                 envelope.result_type(),
                 envelope.error_code(),
             );
