@@ -202,11 +202,14 @@ impl Chromium {
 
     /// Types into the control, after what it holds.
     pub async fn fill(&self, css: &str, text: &str) {
-        self.at(css)
-            .await
-            .send_keys(text)
-            .await
-            .unwrap_or_else(|error| panic!("{css}: {error}"));
+        loop {
+            match self.at(css).await.send_keys(text).await {
+                Ok(()) => return,
+                // It was found on the page before, which another has taken the place of: nothing was typed.
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Presses keys wherever the focus is.
