@@ -4,12 +4,12 @@
 //! exit code a failure has. It never decides anything about the protocol, a form or an answer; that is the libraries'.
 //!
 //! - [`args`]: the options, shared ones in files of their own
-//! - [`asking`]: one call with its questions, for the commands that are a client
+//! - [`call_session`]: one call with its questions, for the commands that are a client
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
 //! - [`failure`]: every way to fail, as a person reads it, and its exit code
 //! - [`input`]: files and stdin, with bounds
 //! - [`sign_in`]: OAuth in the browser, for servers over HTTP that require it
-//! - [`screen`]: what a program reads goes to stdout, what people read to stderr
+//! - [`output`]: what a program reads goes to stdout, what people read to stderr
 
 mod args;
 mod call_session;

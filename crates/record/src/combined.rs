@@ -33,7 +33,7 @@ struct Delivered {
 
 impl Record {
     /// The client's answer to a question that was written and that nobody is known to have changed since; `false` where that
-    /// cannot be said. [`Record::take`] or [`Record::write_submitted`] is to follow.
+    /// cannot be said. [`Record::deliver`] or [`Record::write_submitted`] is to follow.
     pub fn submit_with_delivery(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
         let act = Transition::acted(outcome, by);
         let mut live = self.live();

@@ -23,7 +23,7 @@
 //!   object allows more members than are written; `_meta` is always allowed.
 //!
 //! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real other side, and
-//! [`Transcript::spoken`] writes the whole conversation out with every placeholder filled in.
+//! [`Transcript::bound`] writes the whole conversation out with every placeholder filled in.
 
 mod pattern;
 mod read;

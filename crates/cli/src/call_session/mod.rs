@@ -1,14 +1,16 @@
 //! One request with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
 //!
-//! - [`answering`]: who answers, from the options
 //! - [`consent`]: what the person allows servers, kept in a file
 //! - [`events`]: the events of a call, for a program or a person
+//! - [`failures`]: errors of a connection, a call or a question, with their exit codes
 //! - [`handler`]: what the server says beside its questions
 //! - [`help`]: what to do about an error that the server reported
 //! - [`listing`]: what a server has
 //! - [`progress`]: a sign of life while waiting for the server
+//! - [`private_link`]: opening a link that signs a browser in
+//! - [`request`]: the request to make of the server
+//! - [`responder_setup`]: the responder that the options name
 //! - [`stop`]: Ctrl-C and the like
-//! - [`wanted`]: what is wanted of the server
 
 pub(crate) mod consent;
 pub(crate) mod events;

@@ -1,7 +1,7 @@
 //! A writer in front of a store: what is written goes into one queue, and the queue goes to the store in one step.
 //!
 //! Most writes are waited for; those that come at the same time share a step (group commit). A write may also be left
-//! [behind](Writer::behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
+//! [behind](Writer::queue_behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
 //! killed before that loses it. Whoever leaves writes behind asks for [room](Writer::has_room) before it begins
 //! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
 //!
