@@ -101,7 +101,7 @@ async fn a_server_that_is_not_registered_hears_so_and_the_person_is_told_whom_to
         page.body.contains("Calendar does not accept Planner"),
         "{page:?}"
     );
-    assert!(page.body.contains("whoever runs Planner"), "{page:?}");
+    assert!(page.body.contains("the operator of Planner"), "{page:?}");
     rig.has_nothing();
     call.abort();
 }
