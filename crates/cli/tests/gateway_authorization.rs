@@ -24,17 +24,29 @@ fn guarded() -> Option<Vec<Listening>> {
 
 fn gateway(upstream: &str) -> (Running, String, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
+    let (running, url) = gateway_over(&state, upstream, &[], |program| program);
+    (running, url, state)
+}
+
+/// Starts a gateway over this state folder.
+fn gateway_over(
+    state: &tempfile::TempDir,
+    upstream: &str,
+    options: &[&str],
+    more: impl FnOnce(Program) -> Program,
+) -> (Running, String) {
     let program = Program::new(PROGRAM)
         .with(["gateway", "--listen", "127.0.0.1:0", "--inbox", "off"])
         .with(["--upstream", upstream, "--state"])
-        .with([state.path().to_str().unwrap()]);
-    let mut running = program.start();
+        .with([state.path().to_str().unwrap()])
+        .with(options.iter().copied());
+    let mut running = more(program).start();
     let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
     let url = lines
         .map_while(Result::ok)
         .find_map(|line| Some(line.strip_prefix("serving: http://")?.to_owned()))
         .unwrap();
-    (running, url, state)
+    (running, url)
 }
 
 /// One POST; the head and the body of what comes back.
@@ -94,6 +106,41 @@ fn an_http_client_hears_what_the_server_wants_and_brings_it() {
             assert!(body.contains("\"result\""), "{body}");
         }
     }
+}
+
+#[test]
+fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosses() {
+    let Some(server) = peers::node_script("ts2-server.mjs") else {
+        return;
+    };
+    let state = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new(PROGRAM)
+        .args(["tokens", "make", "caller", "--scope", "call", "--state"])
+        .arg(state.path())
+        .output()
+        .unwrap();
+    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    // The server would take the very key, if it came to see it.
+    let server = server.env("TOKEN", &key).listen();
+    let shown = format!("Authorization: Bearer {key}");
+    let keys = ["--auth", "keys"];
+    let (gateway, at) = gateway_over(&state, server.url(), &keys, |program| program);
+    let (head, body) = post(&at, &[&shown], &initialize());
+    assert!(!head.starts_with("http/1.1 401"), "{head}");
+    assert!(!head.contains("www-authenticate"), "{head}");
+    assert!(
+        body.contains("\"error\"") && !body.contains("\"result\""),
+        "{body}"
+    );
+    drop(gateway);
+    // The operator's token is what the server is shown.
+    let keys = ["--auth", "keys", "--token-env", "FOR_SERVER"];
+    let (_gateway, at) = gateway_over(&state, server.url(), &keys, |program| {
+        program.env("FOR_SERVER", &key)
+    });
+    let (head, body) = post(&at, &[&shown], &initialize());
+    assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
+    assert!(body.contains("\"result\""), "{body}");
 }
 
 /// Returns what a client on stdio hears from a gateway in front of this server.

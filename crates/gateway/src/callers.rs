@@ -88,9 +88,12 @@ impl Callers {
                 let (Some(subject), None) = (subjects.next(), subjects.next()) else {
                     return Err(Unauthenticated::NoSubject);
                 };
-                let subject = std::str::from_utf8(subject.as_bytes())
+                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else.
+                let subject = subject
+                    .to_str()
                     .ok()
                     .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
+                    .filter(|subject| !subject.contains('\t'))
                     .ok_or(Unauthenticated::NoSubject)?;
                 // No text of one can be taken for a part of the other.
                 Ok(serde_json::json!([proxy.issuer(), subject]).to_string())
@@ -272,6 +275,8 @@ mod tests {
             headers(&[]),
             headers(&[("x-forwarded-user", "")]),
             headers(&[("x-forwarded-user", &long)]),
+            headers(&[("x-forwarded-user", "a\tb")]),
+            headers(&[("x-forwarded-user", "\u{202e}ecila")]),
             headers(&[("x-forwarded-user", "alice"), ("x-forwarded-user", "bob")]),
         ] {
             assert_eq!(

@@ -100,7 +100,9 @@ async fn answer(
     };
     if first.last {
         left.done();
-        if let Some(challenge) = first.challenge {
+        // A client that proves to the gateway who it is has nothing to show a server: it must not ask the server's issuer for a
+        // token, which would come here.
+        if let Some(challenge) = first.challenge.filter(|_| left.held.forwards_credentials) {
             return challenged(&challenge, first.frame);
         }
         let status = if in_rounds {
