@@ -62,7 +62,6 @@ mod limits;
 mod log_levels;
 mod logging;
 mod negotiation;
-
 mod new_asks;
 mod outbox;
 mod passed_rounds;
