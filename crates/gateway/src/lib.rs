@@ -19,7 +19,7 @@
 //! | `learned_facts` | facts learned of the servers, kept in the record |
 //! | `server_identity` | the identity of what runs as a server |
 //! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
-//! | `shutdown` | the operator's signal to stop |
+//! | `stop_signal` | the operator's signal to stop |
 
 mod callers;
 mod challenge;
@@ -32,7 +32,7 @@ mod responder_bridge;
 mod runtime;
 mod server_identity;
 mod session;
-mod shutdown;
+mod stop_signal;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};

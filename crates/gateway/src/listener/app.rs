@@ -17,7 +17,7 @@ use crate::listener::connections::{self, Bounds};
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
-use crate::shutdown;
+use crate::stop_signal;
 use crate::transports::child_limit::ChildLimit;
 
 #[derive(Clone)]
@@ -57,7 +57,7 @@ async fn serve_until_stopped(
     let stopping = state.clone();
     let closing = state.runtime.clone();
     let stop = async move {
-        shutdown::signal().await;
+        stop_signal::received().await;
         stopping.stopping.store(true, Ordering::Relaxed);
         for endpoint in stopping.endpoints.iter() {
             endpoint.drain();

@@ -211,7 +211,7 @@ pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
     let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
-        crate::shutdown::signal().await;
+        crate::stop_signal::received().await;
         if let Some(pool) = pool.upgrade() {
             pool.drain();
             pool.stop();

@@ -1,7 +1,7 @@
 //! When the operator wants the gateway to stop.
 
 /// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere).
-pub(crate) async fn signal() {
+pub(crate) async fn received() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
