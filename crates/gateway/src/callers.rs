@@ -88,12 +88,13 @@ impl Callers {
                 let (Some(subject), None) = (subjects.next(), subjects.next()) else {
                     return Err(Unauthenticated::NoSubject);
                 };
-                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else.
+                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else. A comma is two headers
+                // that another proxy has joined.
                 let subject = subject
                     .to_str()
                     .ok()
                     .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
-                    .filter(|subject| !subject.contains('\t'))
+                    .filter(|subject| !subject.contains(['\t', ',']))
                     .ok_or(Unauthenticated::NoSubject)?;
                 // No text of one can be taken for a part of the other.
                 Ok(serde_json::json!([proxy.issuer(), subject]).to_string())
@@ -276,6 +277,7 @@ mod tests {
             headers(&[("x-forwarded-user", "")]),
             headers(&[("x-forwarded-user", &long)]),
             headers(&[("x-forwarded-user", "a\tb")]),
+            headers(&[("x-forwarded-user", "alice, bob")]),
             headers(&[("x-forwarded-user", "\u{202e}ecila")]),
             headers(&[("x-forwarded-user", "alice"), ("x-forwarded-user", "bob")]),
         ] {
@@ -295,7 +297,7 @@ mod tests {
                 .identify(&headers(&[("x-forwarded-user", name)]), inside)
                 .unwrap()
         };
-        let names = ["alice", "\",\"alice", "key-1", "anonymous", "local"];
+        let names = ["alice", "\"]alice", "key-1", "anonymous", "local"];
         let callers: std::collections::BTreeSet<_> =
             names.iter().map(|name| caller_of(name)).collect();
         assert_eq!(callers.len(), names.len());

@@ -329,6 +329,15 @@ async fn answer(
             );
         }
     };
+    let by = match by {
+        // The body may have taken its time, and the token may have been revoked meanwhile.
+        Some(Extension(ByToken(token))) if !state.tokens.is_valid(&token, Scope::Answer, now()) => {
+            let message = TokenRejection::Revoked.to_string();
+            return problem(StatusCode::UNAUTHORIZED, "no-token", &message);
+        }
+        Some(Extension(ByToken(token))) => format!("{}, token {token}", state.access.by()),
+        None => state.access.by().to_owned(),
+    };
     if let Some(refusal) = state.refuses_answers() {
         return refusal;
     }
@@ -342,10 +351,6 @@ async fn answer(
         Err(refusal) => return *refusal,
     };
     let waited_for = state.record.is_waited_for(&row);
-    let by = match by {
-        Some(Extension(ByToken(token))) => format!("{}, token {token}", state.access.by()),
-        None => state.access.by().to_owned(),
-    };
     match state.record.submit(&id, &outcome, &by).await {
         Ok(Verdict::Won) => {
             state
@@ -371,12 +376,18 @@ async fn answer(
 /// One event whenever anything changed, and one at the start.
 async fn events(
     State(state): State<AppState>,
+    by: Option<Extension<ByToken>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = state.record.changes();
-    let later = stream::unfold(changes, |mut changes| async move {
+    let by = by.map(|Extension(ByToken(token))| (token, state.tokens));
+    let later = stream::unfold((changes, by), |(mut changes, by)| async move {
         changes.changed().await.ok()?;
         let count = *changes.borrow_and_update();
-        Some((count, changes))
+        // A stream ends with its token.
+        let ended = by
+            .as_ref()
+            .is_some_and(|(token, tokens)| !tokens.is_valid(token, Scope::List, now()));
+        (!ended).then_some((count, (changes, by)))
     });
     let events = stream::once(async { 0 })
         .chain(later)

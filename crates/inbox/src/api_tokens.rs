@@ -152,7 +152,7 @@ pub enum TokenRejection {
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The name cannot be shown in a list.
-    #[error("a name has 1 to {LONGEST_NAME} characters, and none that controls a terminal")]
+    #[error("a name has 1 to {LONGEST_NAME} letters, digits, spaces and ASCII punctuation")]
     Name,
     /// It permits nothing.
     #[error("a token needs a scope")]
@@ -174,8 +174,8 @@ struct TokenTable {
 }
 
 impl SharedValue for TokenTable {
-    const UNREADABLE: &'static str =
-        "the stored API tokens cannot be read: none is valid until new ones are made";
+    const UNREADABLE: &'static str = "api.tokens holds no list of tokens, so none is valid: restore it, or remove it and make new tokens";
+    const REPLACED: bool = false;
 
     fn fresh() -> io::Result<Self> {
         Ok(Self::default())
@@ -208,7 +208,8 @@ impl ApiTokens {
         now: SystemTime,
     ) -> Result<(ApiToken, String), MakeError> {
         let length = name.chars().count();
-        if length == 0 || length > LONGEST_NAME || name.chars().any(char::is_control) {
+        let shows = |c: char| c == ' ' || c.is_alphanumeric() || c.is_ascii_punctuation();
+        if name.trim().is_empty() || length > LONGEST_NAME || !name.chars().all(shows) {
             return Err(MakeError::Name);
         }
         let mut scopes = scopes.to_vec();
@@ -452,6 +453,10 @@ mod tests {
             Err(TokenRejection::Unknown),
             "a broken file permits nothing"
         );
+        assert!(tokens.list().is_err() && tokens.prune(at(0)).is_err());
+        assert!(tokens.revoke(token.id(), at(0)).is_err());
+        let left = std::fs::read_to_string(folder.path().join("api.tokens")).unwrap();
+        assert_eq!(left, "{", "what is broken is not replaced by nothing");
     }
 
     #[test]
@@ -459,7 +464,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(&folder);
         let long = "n".repeat(LONGEST_NAME + 1);
-        for name in ["", "a\u{1b}[31m", "a\nb", &long] {
+        for name in [
+            "",
+            " ",
+            "a\u{1b}[31m",
+            "a\nb",
+            "a\u{202e}b",
+            "a\u{200b}",
+            &long,
+        ] {
             assert!(
                 matches!(
                     tokens.make(name, &[Scope::Call], None, at(0)),

@@ -16,6 +16,8 @@ impl SharedValue for SessionTable {
     const UNREADABLE: &'static str =
         "the stored sessions cannot be read; everybody has to sign in again";
 
+    const REPLACED: bool = true;
+
     fn fresh() -> io::Result<Self> {
         Self::new()
     }

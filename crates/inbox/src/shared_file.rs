@@ -13,8 +13,11 @@ use mcp_elicit_record::state_file;
 
 /// A value that a [`SharedFile`] holds.
 pub(crate) trait SharedValue: Serialize + DeserializeOwned {
-    /// The warning where the file holds something else: a fresh value takes its place at the next change.
+    /// The words for a file that holds something else.
     const UNREADABLE: &'static str;
+    /// `true` if a fresh value takes the place of something else at the next change; else nothing is changed until the file
+    /// is mended or removed.
+    const REPLACED: bool;
 
     /// Makes the value for a file that is not there yet.
     ///
@@ -105,6 +108,9 @@ impl<T: SharedValue> SharedFile<T> {
             Err(error) => return Err(error),
         };
         let value = serde_json::from_slice(&bytes).ok().filter(T::is_sound);
+        if value.is_none() && !T::REPLACED {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, T::UNREADABLE));
+        }
         if value.is_none() {
             tracing::warn!(file = %self.path.display(), "{}", T::UNREADABLE);
         }

@@ -13,6 +13,9 @@ use super::{audit, in_runtime, inbox};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
+/// The longest time until a token expires.
+const LONGEST_LIFETIME: Duration = Duration::from_hours(36_500 * 24);
+
 const EXAMPLES: &str = "\
 Examples:
   mcp-elicit tokens make build-server --scope call --expires 90d
@@ -145,7 +148,8 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
     let revoked = folder.api_tokens().revoke(id, now());
     if !revoked.map_err(|error| unusable(&error))? {
         return Err(
-            Failure::usage(format!("there is no token `{id}` that could be revoked"))
+            // Not repeated: it may be a token's whole text.
+            Failure::usage("there is no token of this id that could be revoked")
                 .hint("`mcp-elicit tokens list` has them."),
         );
     }
@@ -212,7 +216,11 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     if number == 0 {
         return Err("the time until it expires must be greater than zero".to_owned());
     }
-    Ok(Duration::from_secs(u64::from(number) * unit))
+    let lifetime = Duration::from_secs(u64::from(number) * unit);
+    if lifetime > LONGEST_LIFETIME {
+        return Err("a token expires within 100 years, or without this option never".to_owned());
+    }
+    Ok(lifetime)
 }
 
 #[expect(
@@ -240,6 +248,7 @@ mod tests {
             "1.5h",
             "d",
             "9999999999d",
+            "36501d",
             "1y",
             "1é",
         ] {

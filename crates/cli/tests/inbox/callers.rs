@@ -1,5 +1,7 @@
 //! Callers and programs that prove who they are: API tokens at the listener and at the inbox, made and revoked by the command.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 
@@ -199,6 +201,44 @@ fn a_programs_token_lists_or_answers_and_is_named_in_the_audit() {
         .find(|line| line.contains("\"answered\""))
         .unwrap();
     assert!(answered.contains(&bot), "{answered}");
+}
+
+#[test]
+fn a_token_that_is_revoked_while_a_body_is_on_its_way_does_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = with_keys(state.path());
+    let (caller, key) = token(state.path(), "call");
+    let (bot, answers) = token(state.path(), "answer");
+    let body = initialize(REVISION, &json!({})).to_string();
+    let answer = json!({"action": "decline"}).to_string();
+    let api = format!("POST /api/questions/{}/answer HTTP/1.1", "0".repeat(32));
+    let begun = [
+        (at.as_str(), "POST /mcp HTTP/1.1", &key, &body, &caller),
+        (
+            gateway.inbox.as_str(),
+            api.as_str(),
+            &answers,
+            &answer,
+            &bot,
+        ),
+    ];
+    for (at, line, token, body, id) in begun {
+        let mut stream = TcpStream::connect(at).unwrap();
+        let (first, rest) = body.split_at(5);
+        let length = body.len();
+        write!(
+            stream,
+            "{line}\r\nHost: {at}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{first}"
+        )
+        .unwrap();
+        stream.flush().unwrap();
+        revoke(state.path(), id);
+        write!(stream, "{rest}").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 401"), "{line}: {reply}");
+    }
 }
 
 #[test]

@@ -11,6 +11,8 @@ use super::ConfigError;
 
 /// The issuer in a proxy's callers where none is configured.
 const PROXY_ISSUER: &str = "proxy";
+/// The fewest bits that name a network: fewer are a good part of the internet.
+const NARROWEST: u8 = 7;
 /// The header with the caller where none is configured.
 const SUBJECT_HEADER: &str = "x-forwarded-user";
 
@@ -80,7 +82,7 @@ enum FileMode {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FileProxy {
     #[serde(default)]
-    issuer: Option<String>,
+    issuer: Option<Spanned<String>>,
     #[serde(default)]
     subject_header: Option<Spanned<String>>,
 }
@@ -97,6 +99,9 @@ impl FileAuth {
             if let Some(proxy) = self.proxy {
                 return Err((ConfigError::ProxyMode, proxy.span().start));
             }
+            if let Some(proxy) = trusted.first() {
+                return Err((ConfigError::ProxyMode, proxy.span().start));
+            }
             return Ok(match mode {
                 FileMode::Keys => Auth::Keys,
                 FileMode::None | FileMode::Proxy => Auth::None,
@@ -109,17 +114,47 @@ impl FileAuth {
         let proxy = self.proxy.map(Spanned::into_inner).unwrap_or_default();
         let subject_header = match proxy.subject_header {
             None => HeaderName::from_static(SUBJECT_HEADER),
-            Some(name) => HeaderName::try_from(name.get_ref().as_str()).map_err(|_| {
-                let text = name.get_ref().clone();
-                (ConfigError::HeaderName { text }, name.span().start)
-            })?,
+            Some(name) => HeaderName::try_from(name.get_ref().as_str())
+                .ok()
+                .filter(|header| !has_a_meaning(header))
+                .ok_or_else(|| {
+                    let text = name.get_ref().clone();
+                    (ConfigError::HeaderName { text }, name.span().start)
+                })?,
         };
+        if let Some(issuer) = &proxy.issuer
+            && (issuer.get_ref().is_empty()
+                || !issuer.get_ref().bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err((ConfigError::Issuer, issuer.span().start));
+        }
         Ok(Auth::Proxy(ProxyAuth {
             trusted,
-            issuer: proxy.issuer.unwrap_or_else(|| PROXY_ISSUER.to_owned()),
+            issuer: proxy
+                .issuer
+                .map_or_else(|| PROXY_ISSUER.to_owned(), Spanned::into_inner),
             subject_header,
         }))
     }
+}
+
+/// Returns `true` if the header says something else, which a client sets itself.
+fn has_a_meaning(header: &HeaderName) -> bool {
+    use http::header;
+    let known = [
+        header::AUTHORIZATION,
+        header::PROXY_AUTHORIZATION,
+        header::HOST,
+        header::ORIGIN,
+        header::ACCEPT,
+        header::CONTENT_TYPE,
+        header::CONTENT_LENGTH,
+        header::CONNECTION,
+        header::TRANSFER_ENCODING,
+        header::COOKIE,
+        header::USER_AGENT,
+    ];
+    known.contains(header) || header.as_str().starts_with("mcp-")
 }
 
 /// Reads an address, or a range of them.
@@ -132,7 +167,10 @@ pub(super) fn network(text: &Spanned<String>) -> Result<IpNet, (ConfigError, usi
     let parsed = text.parse::<IpNet>();
     let parsed = parsed.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     match parsed {
-        Ok(net) if net.prefix_len() > 0 => Ok(net),
+        Ok(IpNet::V6(net)) if net.addr().to_ipv4_mapped().is_some() => {
+            Err((ConfigError::Network { text: text.clone() }, at))
+        }
+        Ok(net) if net.prefix_len() >= NARROWEST.min(net.max_prefix_len()) => Ok(net),
         Ok(_) => Err((ConfigError::TrustsEverybody { text: text.clone() }, at)),
         Err(_) => Err((ConfigError::Network { text: text.clone() }, at)),
     }
@@ -183,16 +221,43 @@ mod tests {
     fn what_would_let_anybody_in_is_refused_at_its_line() {
         let proxy = "[auth]\nmode = \"proxy\"";
         for (text, line, words) in [
+            (
+                format!("trusted-proxies = [\"0.0.0.0/1\"]\n{proxy}"),
+                2,
+                "nearly every address",
+            ),
+            (
+                format!("trusted-proxies = [\"::ffff:10.0.0.1\"]\n{proxy}"),
+                2,
+                "::ffff",
+            ),
+            (
+                "trusted-proxies = [\"10.0.0.1\"]\n[auth]\nmode = \"keys\"".to_owned(),
+                2,
+                "go with",
+            ),
+            (
+                format!(
+                    "trusted-proxies = [\"10.0.0.1\"]\n{proxy}\n[auth.proxy]\nsubject-header = \"Authorization\""
+                ),
+                6,
+                "Authorization",
+            ),
+            (
+                format!("trusted-proxies = [\"10.0.0.1\"]\n{proxy}\n[auth.proxy]\nissuer = \"\""),
+                6,
+                "issuer",
+            ),
             (proxy.to_owned(), 3, "trusted-proxies"),
             (
                 format!("trusted-proxies = [\"0.0.0.0/0\"]\n{proxy}"),
                 2,
-                "every address",
+                "nearly every address",
             ),
             (
                 format!("trusted-proxies = [\"::/0\"]\n{proxy}"),
                 2,
-                "every address",
+                "nearly every address",
             ),
             (
                 format!("trusted-proxies = [\"example.com\"]\n{proxy}"),

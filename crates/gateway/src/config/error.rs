@@ -84,7 +84,7 @@ pub enum ConfigError {
     #[error("`[auth]` is for callers over HTTP; add `listen`, such as listen = \"127.0.0.1:8080\"")]
     AuthNeedsListen,
     /// Settings of a proxy that is not asked.
-    #[error("`[auth.proxy]` goes with mode = \"proxy\"")]
+    #[error("`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\"")]
     ProxyMode,
     /// Any address could name any caller.
     #[error(
@@ -92,7 +92,7 @@ pub enum ConfigError {
     )]
     NoTrustedProxies,
     /// A range of all addresses.
-    #[error("`{text}` is every address: name the proxy's")]
+    #[error("`{text}` is nearly every address: name the proxy's")]
     TrustsEverybody {
         /// The range.
         text: String,
@@ -103,8 +103,13 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// Not the name of a header.
-    #[error("`{text}` is not the name of an HTTP header")]
+    /// An issuer that cannot be shown.
+    #[error("an issuer is visible ASCII without spaces, such as https://id.example.com")]
+    Issuer,
+    /// Not the name of a header, or of one that clients set themselves.
+    #[error(
+        "`{text}` is not the name of an HTTP header that a proxy can set, such as X-Forwarded-User"
+    )]
     HeaderName {
         /// The value.
         text: String,

@@ -285,6 +285,9 @@ pub(super) async fn note(folder: &StateFolder, event: Event) {
 
 /// Writes into the audit what a command did with the thing of this id.
 pub(super) async fn note_about(folder: &StateFolder, event: Event, id: &str) {
+    if !folder.record().exists() {
+        return output::say("there is no record yet, so this is not in the audit");
+    }
     warn_if_not_noted(stored::note(folder, event, Some(id)).await);
 }
 

@@ -17,11 +17,12 @@ use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
+use mcp_elicit_inbox::api_tokens::TokenRejection;
 use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
-use crate::callers::PeerAddress;
+use crate::callers::{PeerAddress, Unauthenticated};
 use crate::challenge::Challenge;
 use crate::config::{Server, Target};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
@@ -421,6 +422,10 @@ async fn post(
         Ok(message) => message,
         Err(response) => return *response,
     };
+    // The body may have taken its time, and the caller's key may have been revoked meanwhile.
+    if !endpoint.runtime.callers.is_valid(&caller) {
+        return Unauthenticated::Key(TokenRejection::Revoked).response();
+    }
     let said = RequestFacts::of(&message.frame, &message.index);
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
