@@ -1,15 +1,16 @@
 //! Callers over HTTP: the proof of who sent a request, and the response where there is none.
 
 use std::net::IpAddr;
-use std::time::SystemTime;
 
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
 use mcp_elicit_record::IdentityKey;
+use mcp_elicit_record::clock::now;
 
 use crate::config::{Auth, ProxyAuth};
+use crate::listener::endpoint::header_checks::refusal;
 
 /// The prefix of a caller with an API key.
 const KEY: &str = "key-";
@@ -147,10 +148,7 @@ impl Unauthenticated {
             ),
             Self::NotTheProxy | Self::NoSubject => (StatusCode::FORBIDDEN, None),
         };
-        let body = serde_json::json!({
-            "jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": self.to_string()}
-        });
-        let mut response = axum::response::IntoResponse::into_response((status, axum::Json(body)));
+        let mut response = refusal(status, -32600, &self.to_string());
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(challenge) = challenge {
@@ -175,14 +173,6 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Unauthenticated> {
         return Err(Unauthenticated::NoKey);
     }
     Ok(token.trim_matches(' '))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the shell reads the clock that keys expire by"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 #[cfg(test)]

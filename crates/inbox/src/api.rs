@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
@@ -18,6 +17,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{QuestionId, Site};
+use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
 use mcp_elicit_record::{Record, RecordError, Verdict};
 use serde::Deserialize;
@@ -106,14 +106,6 @@ pub fn router(
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state.clone(), guard))
         .with_state(state)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the shell reads the clock that tokens expire by"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Next) -> Response {

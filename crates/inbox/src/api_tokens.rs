@@ -7,8 +7,9 @@
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::encryption::random_id;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -120,7 +121,7 @@ impl ApiToken {
     }
 
     /// Returns `true` if it permits something now.
-    pub fn is_valid(&self, now: SystemTime) -> bool {
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| seconds(now) < at)
     }
 
@@ -205,7 +206,7 @@ impl ApiTokens {
         name: &str,
         scopes: &[Scope],
         lifetime: Option<Duration>,
-        now: SystemTime,
+        now: Timestamp,
     ) -> Result<(ApiToken, String), MakeError> {
         let length = name.chars().count();
         let shows = |c: char| c == ' ' || c.is_alphanumeric() || c.is_ascii_punctuation();
@@ -259,7 +260,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn revoke(&self, id: &str, now: SystemTime) -> io::Result<bool> {
+    pub fn revoke(&self, id: &str, now: Timestamp) -> io::Result<bool> {
         self.0.change(|table| {
             let known = table.tokens.iter_mut().find(|token| token.id == id);
             let valid = known.filter(|token| token.revoked_at.is_none());
@@ -277,7 +278,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn prune(&self, now: SystemTime) -> io::Result<usize> {
+    pub fn prune(&self, now: Timestamp) -> io::Result<usize> {
         self.0.change(|table| {
             let before = table.tokens.len();
             table.tokens.retain(|token| token.is_valid(now));
@@ -293,7 +294,7 @@ impl ApiTokens {
         &self,
         text: &str,
         scope: Scope,
-        now: SystemTime,
+        now: Timestamp,
     ) -> Result<ApiToken, TokenRejection> {
         let id = id_in(text).ok_or(TokenRejection::Unknown)?;
         let table = self.0.read().ok().flatten();
@@ -314,7 +315,7 @@ impl ApiTokens {
     }
 
     /// Returns `true` if the token of this id is valid now and permits this.
-    pub fn is_valid(&self, id: &str, scope: Scope, now: SystemTime) -> bool {
+    pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
         let table = self.0.read().ok().flatten();
         table.is_some_and(|table| {
             let known = table.tokens.iter().find(|token| token.id == id);
@@ -337,9 +338,8 @@ fn hash(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+fn seconds(time: Timestamp) -> u64 {
+    time.as_millis() / 1_000
 }
 
 #[cfg(test)]
@@ -350,8 +350,8 @@ mod tests {
         ApiTokens::at(folder.path().join("api.tokens"))
     }
 
-    fn at(seconds: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
     }
 
     #[test]

@@ -137,6 +137,15 @@ pub(super) fn moment(millis: i64) -> Option<String> {
     Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
+/// A moment, given as seconds since 1970, as people read it; a dash for none that a calendar has.
+pub(super) fn moment_in_seconds(seconds: u64) -> String {
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| seconds.checked_mul(1_000))
+        .and_then(moment)
+        .unwrap_or_else(|| "-".to_owned())
+}
+
 /// One event on one line.
 fn line(entry: &Value) -> String {
     let word = |name: &str| harmless(entry[name].as_str().unwrap_or("-")).into_owned();

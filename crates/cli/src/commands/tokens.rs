@@ -1,15 +1,17 @@
 //! `tokens`: API tokens of programs.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::clock::now;
 use serde_json::json;
 
-use super::{audit, in_runtime, inbox};
+use super::audit::moment_in_seconds;
+use super::{in_runtime, inbox};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -169,27 +171,18 @@ fn shown(token: &ApiToken) -> serde_json::Value {
 fn line(token: &ApiToken) -> String {
     let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
     let state = match (token.revoked_at(), token.expires_at()) {
-        (Some(at), _) => format!("revoked {}", time(at)),
-        (None, Some(at)) if !token.is_valid(now()) => format!("expired {}", time(at)),
-        (None, Some(at)) => format!("expires {}", time(at)),
+        (Some(at), _) => format!("revoked {}", moment_in_seconds(at)),
+        (None, Some(at)) if !token.is_valid(now()) => format!("expired {}", moment_in_seconds(at)),
+        (None, Some(at)) => format!("expires {}", moment_in_seconds(at)),
         (None, None) => "does not expire".to_owned(),
     };
     format!(
         "{}  {}  made {}  {state}  {}",
         token.id(),
         scopes.join(","),
-        time(token.made_at()),
+        moment_in_seconds(token.made_at()),
         token.name()
     )
-}
-
-fn time(seconds: u64) -> String {
-    let millis = i64::try_from(seconds)
-        .ok()
-        .and_then(|seconds| seconds.checked_mul(1_000));
-    millis
-        .and_then(audit::moment)
-        .unwrap_or_else(|| "-".to_owned())
 }
 
 fn unusable(error: &std::io::Error) -> Failure {
@@ -221,14 +214,6 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         return Err("a token expires within 100 years, or without this option never".to_owned());
     }
     Ok(lifetime)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a command reads the clock that tokens expire by"
-)]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 #[cfg(test)]

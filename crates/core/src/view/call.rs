@@ -127,42 +127,28 @@ impl CallView {
     /// The arguments as pairs of name and value, each safe to show on one line and cut where it is long. The name is
     /// empty where the arguments are not an object.
     pub fn arguments(&self) -> Vec<(String, String)> {
-        self.members()
-            .into_iter()
-            .map(|(name, value)| {
-                let name = sanitize::line(&name, sanitize::LABEL);
-                let value = sanitize::line(&value.text(), sanitize::LABEL);
-                (
-                    name,
-                    if value.is_empty() {
-                        "\"\"".to_owned()
-                    } else {
-                        value
-                    },
-                )
-            })
-            .collect()
+        self.shown_members(sanitize::LABEL, sanitize::line)
     }
 
     /// The arguments as pairs of name and value, whole: nothing is left out of arguments of at most
     /// [`sanitize::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
     /// where the arguments are not an object.
     pub fn arguments_in_full(&self) -> Vec<(String, String)> {
-        self.members()
-            .into_iter()
-            .map(|(name, value)| {
-                let name = sanitize::line(&name, sanitize::ARGUMENTS);
-                let value = sanitize::text(&value.text(), sanitize::ARGUMENTS);
-                (
-                    name,
-                    if value.is_empty() {
-                        "\"\"".to_owned()
-                    } else {
-                        value
-                    },
-                )
-            })
-            .collect()
+        self.shown_members(sanitize::ARGUMENTS, sanitize::text)
+    }
+
+    /// Returns the arguments with names of at most so many characters on one line, and values as `shown` writes them.
+    fn shown_members(
+        &self,
+        most: usize,
+        shown: impl Fn(&str, usize) -> String,
+    ) -> Vec<(String, String)> {
+        let member = |(name, value): (String, Member)| {
+            let name = sanitize::line(&name, most);
+            let value = Some(shown(&value.text(), most)).filter(|value| !value.is_empty());
+            (name, value.unwrap_or_else(|| "\"\"".to_owned()))
+        };
+        self.members().into_iter().map(member).collect()
     }
 
     /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them

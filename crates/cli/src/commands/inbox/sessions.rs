@@ -5,6 +5,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use serde_json::json;
 
+use super::super::audit::moment_in_seconds;
 use super::open::now;
 use super::{SessionsCommand, note, unwritable};
 use crate::failure::{Exit, Failure};
@@ -45,19 +46,11 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
 }
 
 fn line(session: &Session) -> String {
-    let moment = |seconds: u64| {
-        let millis = i64::try_from(seconds)
-            .ok()
-            .and_then(|s| s.checked_mul(1_000));
-        millis
-            .and_then(super::super::audit::moment)
-            .unwrap_or_else(|| "-".to_owned())
-    };
     format!(
         "{}  signed in {}  last used {}  {}",
         session.id(),
-        moment(session.created()),
-        moment(session.used()),
+        moment_in_seconds(session.created()),
+        moment_in_seconds(session.used()),
         session.browser()
     )
 }

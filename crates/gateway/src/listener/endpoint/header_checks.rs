@@ -137,7 +137,7 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     }
 }
 
-pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
+pub(crate) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
     let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
     (status, axum::Json(body)).into_response()
 }

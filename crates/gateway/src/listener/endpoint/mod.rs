@@ -1,6 +1,6 @@
 //! Clients over Streamable HTTP: sessions with streams for the pushed era, single requests for the rounds era.
 
-mod header_checks;
+pub(crate) mod header_checks;
 mod request;
 mod response;
 
@@ -142,12 +142,15 @@ impl McpEndpoint {
         }
     }
 
-    /// Returns the caller of a request; the refusal where it proves none.
+    /// Returns the caller of a request; the refusal where it comes from a page elsewhere, or proves no caller.
     fn caller(
         &self,
         headers: &HeaderMap,
         from: Option<Extension<PeerAddress>>,
     ) -> Result<String, Box<Response>> {
+        if !self.origin_guard.admits(headers) {
+            return Err(Box::new(from_elsewhere()));
+        }
         let from = from.map(|Extension(PeerAddress(from))| from);
         let caller = self.runtime.callers.identify(headers, from);
         caller.map_err(|refused| {
@@ -407,9 +410,6 @@ async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    if !endpoint.origin_guard.admits(&headers) {
-        return from_elsewhere();
-    }
     let caller = match endpoint.caller(&headers, from) {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
@@ -472,9 +472,6 @@ async fn listen(
     from: Option<Extension<PeerAddress>>,
     headers: HeaderMap,
 ) -> Response {
-    if !endpoint.origin_guard.admits(&headers) {
-        return from_elsewhere();
-    }
     let caller = match endpoint.caller(&headers, from) {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
@@ -514,9 +511,6 @@ async fn end(
     from: Option<Extension<PeerAddress>>,
     headers: HeaderMap,
 ) -> Response {
-    if !endpoint.origin_guard.admits(&headers) {
-        return from_elsewhere();
-    }
     let caller = match endpoint.caller(&headers, from) {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
