@@ -16,7 +16,7 @@ impl Form {
     /// bounded by what they hold.
     ///
     /// # Errors
-    /// What cannot be asked in a form: each [`Defect`](super::Defect) names the field by its pointer and says what to
+    /// When a part of the type cannot be asked in a form: each [`Defect`](super::Defect) names the field by its pointer and says what to
     /// do.
     pub fn from_type<T: JsonSchema>() -> Result<Self, Defects> {
         let settings = SchemaSettings::draft2020_12()

@@ -77,7 +77,7 @@ fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize,
 }
 
 /// The renderer spells out control characters, but not the second set (U+0080 to U+009F), which some terminals obey.
-/// What stands for them here is as long in bytes, so that places hold.
+/// The replacement is as long in bytes, so that locations stay right.
 fn without_c1(lines: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| matches!(c, '\u{80}'..='\u{9f}');
     if lines.contains(is_c1) {

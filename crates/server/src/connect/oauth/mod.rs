@@ -10,7 +10,7 @@
 //! - https everywhere, but for the loopback addresses; no redirect followed, nothing waited for long, nothing large
 //!   read
 //!
-//! What a provider gives goes to the author's own store and nowhere else. No page, log or error has its text, nor what
+//! Tokens of a provider go to the author's own store and nowhere else. No page, log or error has their text, nor what
 //! a provider says in `error_description`.
 //!
 //! - [`Provider`]: who is asked, and how it is found
