@@ -17,10 +17,6 @@ const KEY: &str = "key-";
 /// The longest subject that a proxy may name, in bytes.
 const LONGEST_SUBJECT: usize = 255;
 
-/// The address that a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerAddress(pub(crate) IpAddr);
-
 /// The rule by which callers are told apart.
 #[derive(Debug)]
 pub(crate) enum Callers {

@@ -40,7 +40,7 @@ use std::time::Duration;
 use axum::Router;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use mcp_elicit_forms::web::{self, QuestionId, Site};
+use mcp_elicit_forms::web::{self, ConnectionBounds, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use api::Access;
@@ -87,7 +87,8 @@ impl Inbox {
         let app: Router = Router::new()
             .nest("/api", api(Access::Token(Box::new(site.clone()))))
             .merge(web::router(desk.clone(), site.clone()));
-        tokio::spawn(web::serve(listener, app, std::future::pending()));
+        let bounds = ConnectionBounds::default();
+        tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
         if lock.is_some() {
             folder.write_inbox(at)?;
             #[cfg(unix)]

@@ -16,7 +16,7 @@ use super::memory::Questions;
 use super::question_store::{Ending, QuestionId};
 use super::sessions::random_text;
 use super::site::Site;
-use super::{clock, router, serve};
+use super::{ConnectionBounds, clock, router, serve};
 use crate::view::{FrontendError, QuestionView, Submission};
 
 /// When pages have asked for nothing for so long, they have what they want.
@@ -75,7 +75,7 @@ impl Browser {
         let app = router(Arc::clone(&store), site.clone())
             .layer(from_fn_with_state(served.clone(), count));
         let (running, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, app, async {
+        tokio::spawn(serve(listener, app, ConnectionBounds::default(), async {
             // Ends when the sender is dropped, which is the point; nothing is ever sent.
             let _ = stopped.await;
         }));

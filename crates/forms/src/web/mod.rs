@@ -9,7 +9,7 @@
 //!   are the arguments and results of its methods
 //! - [`Site`]: where the pages are served, and who may reach them; [`SessionStore`]: where its sessions are kept
 //! - [`Browser`]: a store in memory with a server of its own, for programs that ask one person on this machine
-//! - [`serve`]: a small server for loopback, with limits
+//! - [`serve`]: an HTTP server for a router of axum's, within [`ConnectionBounds`]
 //!
 //! The pages work without JavaScript. What every page is made of comes from [`view`](crate::view), the same as in the
 //! terminal; what a browser sends is read back in one place, and no string of a server's choosing is ever part of an
@@ -27,6 +27,7 @@
 
 mod browser;
 mod clock;
+mod connections;
 mod field;
 mod form_decode;
 mod get_handlers;
@@ -39,18 +40,17 @@ mod page_model;
 mod post_handlers;
 mod question_store;
 mod router;
-mod server;
 mod sessions;
 mod site;
 mod sse;
 mod stepper;
 
 pub use browser::Browser;
+pub use connections::{ConnectionBounds, serve};
 pub use question_store::{
     Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion, SubmitResult,
 };
 pub use router::router;
-pub use server::serve;
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;

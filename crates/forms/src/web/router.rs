@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
     use crate::web::memory::Questions;
-    use crate::web::serve;
+    use crate::web::{ConnectionBounds, serve};
 
     async fn get(at: std::net::SocketAddr, path: &str, cookie: &str) -> String {
         let mut stream = TcpStream::connect(at).await.unwrap();
@@ -322,7 +322,12 @@ mod tests {
             .route("/beside", axum::routing::get(|| async { "beside" }))
             .fallback(|| async { "elsewhere" });
         let app = beside.merge(router(Arc::new(Questions::default()), site));
-        tokio::spawn(serve(listener, app, std::future::pending()));
+        tokio::spawn(serve(
+            listener,
+            app,
+            ConnectionBounds::default(),
+            std::future::pending(),
+        ));
 
         let path = login.split_once(&at.to_string()).unwrap().1;
         assert!(path.starts_with("/inbox/login?key="));

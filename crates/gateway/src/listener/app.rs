@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -10,15 +11,24 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
+use mcp_elicit_forms::web::{self, ConnectionBounds};
 use tokio::net::TcpListener;
 
 use crate::config::Config;
-use crate::listener::connections::{self, Bounds};
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
 use crate::transports::child_limit::ChildLimit;
+
+/// Bounds on clients' connections.
+const BOUNDS: ConnectionBounds = ConnectionBounds {
+    connections: 2_048,
+    of_address: 256,
+    of_loopback: 1_792,
+    head: Duration::from_mins(1),
+    head_bytes: 64 * 1024,
+};
 
 #[derive(Clone)]
 struct AppState {
@@ -65,7 +75,7 @@ async fn serve_until_stopped(
         }
         stopping.runtime.stop_asking().await;
         // What was said to whoever waited is on its way out.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         let end = move || {
             stopping
                 .endpoints
@@ -77,7 +87,7 @@ async fn serve_until_stopped(
         }
         closing.close().await;
     };
-    connections::serve(listener, app, Bounds::default(), stop).await;
+    web::serve(listener, app, BOUNDS, stop).await;
     Ok(())
 }
 

@@ -5,12 +5,13 @@ mod request;
 mod response;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -22,7 +23,7 @@ use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
-use crate::callers::{PeerAddress, Unauthenticated};
+use crate::callers::Unauthenticated;
 use crate::challenge::Challenge;
 use crate::config::{Server, Target};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
@@ -40,6 +41,9 @@ use header_checks::{
 };
 use request::Message;
 use response::{DisconnectGuard, Opening, stream, take};
+
+/// The address that a request came from.
+type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 1_000;
@@ -143,15 +147,11 @@ impl McpEndpoint {
     }
 
     /// Returns the caller of a request; the refusal where it comes from a page elsewhere, or proves no caller.
-    fn caller(
-        &self,
-        headers: &HeaderMap,
-        from: Option<Extension<PeerAddress>>,
-    ) -> Result<String, Box<Response>> {
+    fn caller(&self, headers: &HeaderMap, from: PeerAddress) -> Result<String, Box<Response>> {
         if !self.origin_guard.admits(headers) {
             return Err(Box::new(from_elsewhere()));
         }
-        let from = from.map(|Extension(PeerAddress(from))| from);
+        let from = from.map(|Extension(ConnectInfo(from))| from.ip());
         let caller = self.runtime.callers.identify(headers, from);
         caller.map_err(|refused| {
             tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
@@ -406,7 +406,7 @@ fn has_room(
 
 async fn post(
     State(endpoint): State<Arc<McpEndpoint>>,
-    from: Option<Extension<PeerAddress>>,
+    from: PeerAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -469,7 +469,7 @@ async fn post(
 /// GET: the session's own stream, or one that was lost.
 async fn listen(
     State(endpoint): State<Arc<McpEndpoint>>,
-    from: Option<Extension<PeerAddress>>,
+    from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
     let caller = match endpoint.caller(&headers, from) {
@@ -508,7 +508,7 @@ async fn listen(
 
 async fn end(
     State(endpoint): State<Arc<McpEndpoint>>,
-    from: Option<Extension<PeerAddress>>,
+    from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
     let caller = match endpoint.caller(&headers, from) {

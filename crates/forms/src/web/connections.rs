@@ -1,4 +1,4 @@
-//! The listener's connections: how many there are, and how long a client may take to say what it wants.
+//! A server's connections: how many there are, and how long a client may take to say what it wants.
 //!
 //! At a limit the connection that has been idle for the longest time is closed, so that no number of idle connections keeps
 //! others out.
@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,46 +15,47 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use http::{Request, StatusCode};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::Service as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tower::ServiceExt as _;
 
-use crate::callers::PeerAddress;
-
-/// Bounds on connections.
+/// ConnectionBounds on the connections of one server. The default suits pages on this machine: browsers hold a handful.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Connections at once; more wait to be accepted.
+pub struct ConnectionBounds {
+    /// Connections at once; more wait to be accepted. 256 by default.
     pub connections: usize,
-    /// Connections at once from one address of another machine; more are closed.
+    /// Connections at once from one address of another machine; more are closed. Unbounded by default.
     pub of_address: usize,
-    /// Connections at once from one address of this machine; more are closed.
+    /// Connections at once from one address of this machine; more are closed. Unbounded by default.
     pub of_loopback: usize,
-    /// The time that the head of a request may take, also of the next one on a connection that is kept.
+    /// The time that the head of a request may take, also of the next one on a connection that is kept. 10 seconds by
+    /// default.
     pub head: Duration,
-    /// The most bytes of a request's head.
+    /// The most bytes of a request's head. 32 KiB by default.
     pub head_bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for ConnectionBounds {
     fn default() -> Self {
         Self {
-            connections: 2_048,
-            of_address: 256,
-            of_loopback: 1_792,
-            head: Duration::from_mins(1),
-            head_bytes: 64 * 1024,
+            connections: 256,
+            of_address: usize::MAX,
+            of_loopback: usize::MAX,
+            head: Duration::from_secs(10),
+            head_bytes: 32 * 1024,
         }
     }
 }
 
-impl Bounds {
+impl ConnectionBounds {
     fn of(&self, from: IpAddr) -> usize {
         if from.is_loopback() {
             self.of_loopback
@@ -122,7 +123,6 @@ enum Admission {
 
 /// One counted connection.
 struct Connection {
-    from: IpAddr,
     all: Arc<Connections>,
     number: u64,
     /// The number of its requests at work.
@@ -137,7 +137,7 @@ impl Connections {
     }
 
     /// Counts a connection, for which an idle one may be closed.
-    fn admit(self: &Arc<Self>, from: IpAddr, bounds: &Bounds) -> Admission {
+    fn admit(self: &Arc<Self>, from: IpAddr, bounds: &ConnectionBounds) -> Admission {
         let mut open = self.open();
         let of_address = open.by_number.values().filter(|entry| entry.from == from);
         if of_address.count() >= bounds.of(from) && !open.close_idle(Some(from)) {
@@ -156,7 +156,6 @@ impl Connections {
         open.by_number.insert(number, entry);
         drop(open);
         Admission::Admitted(Connection {
-            from,
             all: self.clone(),
             number,
             at_work: Arc::default(),
@@ -165,7 +164,11 @@ impl Connections {
     }
 
     /// Counts a connection as soon as there is a place; `None` where its address has too many.
-    async fn admitted(self: &Arc<Self>, from: IpAddr, bounds: &Bounds) -> Option<Connection> {
+    async fn admitted(
+        self: &Arc<Self>,
+        from: IpAddr,
+        bounds: &ConnectionBounds,
+    ) -> Option<Connection> {
         loop {
             let changed = self.changed.notified();
             match self.admit(from, bounds) {
@@ -251,10 +254,12 @@ impl HttpBody for Written {
 }
 
 /// Serves `app` at `listener` until `stop` is done, then drops what is still connected.
-pub(crate) async fn serve(
+///
+/// Slow and idle clients are cut off, as `bounds` say. Handlers learn the client's address as [`ConnectInfo`] of a [`SocketAddr`].
+pub async fn serve(
     listener: TcpListener,
     app: Router,
-    bounds: Bounds,
+    bounds: ConnectionBounds,
     stop: impl Future<Output = ()>,
 ) {
     let all = Arc::new(Connections::default());
@@ -264,7 +269,7 @@ pub(crate) async fn serve(
         let accepted = async {
             let (stream, from) = listener.accept().await?;
             let admitted = all.admitted(from.ip(), &bounds).await;
-            Ok::<_, std::io::Error>(admitted.map(|connection| (stream, connection)))
+            Ok::<_, std::io::Error>(admitted.map(|connection| (stream, from, connection)))
         };
         let accepted = tokio::select! {
             () = &mut stop => return,
@@ -273,8 +278,13 @@ pub(crate) async fn serve(
         // Those that have ended make room in the set.
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok(Some((stream, connection))) => {
-                connections.spawn(serve_one(stream, connection, app.clone(), bounds));
+            Ok(Some((stream, from, connection))) => {
+                let app = App {
+                    service: TowerToHyperService::new(app.clone()),
+                    from,
+                    head_bytes: bounds.head_bytes,
+                };
+                connections.spawn(serve_one(stream, connection, app, bounds.head));
             }
             Ok(None) => {}
             Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
@@ -282,18 +292,22 @@ pub(crate) async fn serve(
     }
 }
 
-async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bounds: Bounds) {
-    // A question on a stream must not wait for company; a socket that cannot do this still works.
+async fn serve_one(stream: TcpStream, connection: Connection, app: App, head: Duration) {
+    // A short message must not wait for more to send; a socket that cannot do this still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(app.head_bytes);
     let connection = &connection;
     let service = hyper::service::service_fn(|request: Request<Incoming>| {
         let at_work = AtWork::begin(connection);
         let app = app.clone();
         async move {
-            let answer = answer(app, request, connection.from, bounds.head_bytes).await;
-            Ok::<_, Infallible>(answer.map(|body| {
+            let response = app.respond(request).await;
+            Ok::<_, Infallible>(response.map(|body| {
                 Body::new(Written {
                     body,
                     _at_work: at_work,
@@ -301,12 +315,8 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bound
             }))
         }
     });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(bounds.head)
-        .max_buf_size(bounds.head_bytes);
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    // How a client leaves is told by its streams.
+    // Streams tell how a client leaves.
     tokio::select! {
         biased;
         _ = served.as_mut() => return,
@@ -319,24 +329,27 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bound
     }
 }
 
-async fn answer(
-    app: Router,
-    mut request: Request<Incoming>,
-    from: IpAddr,
-    most: usize,
-) -> Response {
-    request.extensions_mut().insert(PeerAddress(from));
-    if head_length(&request) > most {
-        let why = "the head of this request is too long\n";
-        let mut refused = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why).into_response();
-        let close = http::HeaderValue::from_static("close");
-        refused
-            .headers_mut()
-            .insert(http::header::CONNECTION, close);
-        return refused;
+/// The application of one connection.
+#[derive(Clone)]
+struct App {
+    service: TowerToHyperService<Router>,
+    from: SocketAddr,
+    head_bytes: usize,
+}
+
+impl App {
+    async fn respond(&self, mut request: Request<Incoming>) -> Response {
+        request.extensions_mut().insert(ConnectInfo(self.from));
+        if head_length(&request) > self.head_bytes {
+            let why = "the head of this request is too long\n";
+            let mut refused = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why).into_response();
+            let close = HeaderValue::from_static("close");
+            refused.headers_mut().insert(header::CONNECTION, close);
+            return refused;
+        }
+        let Ok(response) = self.service.call(request).await;
+        response
     }
-    let Ok(answer) = app.oneshot(request.map(Body::new)).await;
-    answer
 }
 
 /// The bytes of a request's head, as far as they count: what is read from the network is bounded in steps only.
@@ -357,12 +370,12 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
 
-    async fn served(bounds: Bounds) -> std::net::SocketAddr {
+    async fn served(bounds: ConnectionBounds) -> SocketAddr {
         let app = Router::new().route("/", get(|| async { "here" }));
         serving(bounds, app).await
     }
 
-    async fn serving(bounds: Bounds, app: Router) -> std::net::SocketAddr {
+    async fn serving(bounds: ConnectionBounds, app: Router) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         tokio::spawn(serve(listener, app, bounds, std::future::pending()));
@@ -377,7 +390,7 @@ mod tests {
         String::from_utf8(said).unwrap()
     }
 
-    async fn asked(at: std::net::SocketAddr, request: &[u8]) -> String {
+    async fn asked(at: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(at).await.unwrap();
         // A peer may answer and close before all was written.
         let _ = stream.write_all(request).await;
@@ -387,9 +400,9 @@ mod tests {
     #[tokio::test]
     async fn a_head_that_does_not_come_ends_the_connection() {
         let head = Duration::from_millis(50);
-        let at = served(Bounds {
+        let at = served(ConnectionBounds {
             head,
-            ..Bounds::default()
+            ..ConnectionBounds::default()
         })
         .await;
         let said = asked(at, b"GET / HTTP/1.1\r\nHost: ").await;
@@ -399,9 +412,9 @@ mod tests {
     #[tokio::test]
     async fn a_head_has_so_many_bytes_and_no_more() {
         let head_bytes = 64 * 1024;
-        let at = served(Bounds {
+        let at = served(ConnectionBounds {
             head_bytes,
-            ..Bounds::default()
+            ..ConnectionBounds::default()
         })
         .await;
         let head = |length: usize| {
@@ -417,15 +430,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_keep_nobody_out() {
+    async fn idle_connections_keep_no_client_out() {
         for bounds in [
-            Bounds {
+            ConnectionBounds {
                 connections: 2,
-                ..Bounds::default()
+                ..ConnectionBounds::default()
             },
-            Bounds {
+            ConnectionBounds {
                 of_loopback: 2,
-                ..Bounds::default()
+                ..ConnectionBounds::default()
             },
         ] {
             let at = served(bounds).await;
@@ -460,9 +473,9 @@ mod tests {
         let app = Router::new()
             .route("/", get(|| async { "here" }))
             .route("/slow", slow);
-        let bounds = Bounds {
+        let bounds = ConnectionBounds {
             connections: 1,
-            ..Bounds::default()
+            ..ConnectionBounds::default()
         };
         let at = serving(bounds, app).await;
         let request = b"GET /slow HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
@@ -478,11 +491,11 @@ mod tests {
     #[test]
     fn a_machine_has_so_many_connections_with_requests_at_work() {
         let all = Arc::new(Connections::default());
-        let bounds = Bounds {
+        let bounds = ConnectionBounds {
             connections: 3,
             of_address: 1,
             of_loopback: 2,
-            ..Bounds::default()
+            ..ConnectionBounds::default()
         };
         let admit = |from: &str| match all.admit(from.parse().unwrap(), &bounds) {
             Admission::Admitted(connection) => Ok(connection),
