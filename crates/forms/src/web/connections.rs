@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_keep_no_client_out() {
+    async fn idle_connections_keep_nobody_out() {
         for bounds in [
             ConnectionBounds {
                 connections: 2,
