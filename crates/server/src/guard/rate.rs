@@ -1,16 +1,17 @@
 //! The limit on the questions that one principal may be asked in a minute.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const MINUTE_MS: u64 = 60_000;
+use mcp_elicit_core::rate::RateWindow;
 
 /// Counts questions per principal over the last minute.
 pub(crate) struct Rates {
     limit: usize,
-    asked: Mutex<HashMap<String, VecDeque<u64>>>,
+    /// By principal; times are in milliseconds.
+    asked: Mutex<HashMap<String, RateWindow<u64>>>,
 }
 
 impl fmt::Debug for Rates {
@@ -29,27 +30,15 @@ impl Rates {
         }
     }
 
-    /// Counts one more question for `principal`, or says how long to wait.
+    /// Counts one more question for `principal`; where there is no room, returns how long to wait.
     pub(crate) fn ask(&self, principal: &str, now_ms: u64) -> Result<(), Duration> {
+        let since = |at: u64| Duration::from_millis(now_ms.saturating_sub(at));
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= 1024 && asked.len().is_power_of_two() {
-            asked.retain(|_, times| times.back().is_some_and(|last| now_ms < last + MINUTE_MS));
+            asked.retain(|_, window| !window.is_idle(since));
         }
-        let times = asked.entry(principal.to_owned()).or_default();
-        while times
-            .front()
-            .is_some_and(|first| first + MINUTE_MS <= now_ms)
-        {
-            times.pop_front();
-        }
-        if times.len() >= self.limit {
-            let free_ms = times.front().map_or(MINUTE_MS, |first| {
-                (first + MINUTE_MS).saturating_sub(now_ms)
-            });
-            return Err(Duration::from_millis(free_ms));
-        }
-        times.push_back(now_ms);
-        Ok(())
+        let window = asked.entry(principal.to_owned()).or_default();
+        window.admit(self.limit, now_ms, since)
     }
 }
 
