@@ -16,7 +16,7 @@ use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
-use mcp_elicit_forms::web::{QuestionId, Site};
+use mcp_elicit_forms::web::{QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
 use mcp_elicit_record::{Record, RecordError, Verdict};
@@ -29,6 +29,7 @@ use super::api_tokens::{ApiTokens, Scope, TokenRejection};
 use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
+use super::viewer::Viewer;
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -78,10 +79,6 @@ struct AppState {
     tokens: Arc<ApiTokens>,
 }
 
-/// The token that a request was permitted by.
-#[derive(Clone)]
-struct ByToken(Arc<str>);
-
 /// The API, to be nested below `/api`.
 pub fn router(
     record: Arc<Record>,
@@ -110,6 +107,8 @@ pub fn router(
 
 async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Next) -> Response {
     let Access::Token(site) = &state.access else {
+        let owner = Viewer::owner(state.access.by());
+        request.extensions_mut().insert(owner);
         return next.run(request).await;
     };
     let headers = request.headers();
@@ -139,6 +138,9 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
             .is_ok_and(|known| known.as_bytes().ct_eq(token.as_bytes()).into())
     };
     if token.is_some_and(is_known) {
+        let by = state.access.by().into();
+        let viewer = Viewer::Token { by, id: None };
+        request.extensions_mut().insert(viewer);
         return next.run(request).await;
     }
     let scope = if request.method().is_safe() {
@@ -149,7 +151,9 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
     let made = token.map(|token| state.tokens.check(token, scope, now()));
     match made {
         Some(Ok(token)) => {
-            request.extensions_mut().insert(ByToken(token.id().into()));
+            let by = format!("{}, token {}", state.access.by(), token.id()).into();
+            let id = Some(token.id().into());
+            request.extensions_mut().insert(Viewer::Token { by, id });
             next.run(request).await
         }
         Some(Err(rejection @ TokenRejection::Scope(_))) => {
@@ -297,7 +301,7 @@ struct Answer {
 
 async fn answer(
     State(state): State<AppState>,
-    by: Option<Extension<ByToken>>,
+    Extension(viewer): Extension<Viewer>,
     id: Result<Path<String>, PathRejection>,
     answer: Result<Json<Answer>, JsonRejection>,
 ) -> Response {
@@ -321,15 +325,12 @@ async fn answer(
             );
         }
     };
-    let by = match by {
-        // The body may have taken its time, and the token may have been revoked meanwhile.
-        Some(Extension(ByToken(token))) if !state.tokens.is_valid(&token, Scope::Answer, now()) => {
-            let message = TokenRejection::Revoked.to_string();
-            return problem(StatusCode::UNAUTHORIZED, "no-token", &message);
-        }
-        Some(Extension(ByToken(token))) => format!("{}, token {token}", state.access.by()),
-        None => state.access.by().to_owned(),
-    };
+    // The body may have taken its time, and the token may have been revoked meanwhile.
+    if !state.still_permits(&viewer, Scope::Answer) {
+        let message = TokenRejection::Revoked.to_string();
+        return problem(StatusCode::UNAUTHORIZED, "no-token", &message);
+    }
+    let by = viewer.by();
     if let Some(refusal) = state.refuses_answers() {
         return refusal;
     }
@@ -368,18 +369,16 @@ async fn answer(
 /// One event whenever anything changed, and one at the start.
 async fn events(
     State(state): State<AppState>,
-    by: Option<Extension<ByToken>>,
+    Extension(viewer): Extension<Viewer>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = state.record.changes();
-    let by = by.map(|Extension(ByToken(token))| (token, state.tokens));
+    let by = (state, viewer);
     let later = stream::unfold((changes, by), |(mut changes, by)| async move {
         changes.changed().await.ok()?;
         let count = *changes.borrow_and_update();
         // A stream ends with its token.
-        let ended = by
-            .as_ref()
-            .is_some_and(|(token, tokens)| !tokens.is_valid(token, Scope::List, now()));
-        (!ended).then_some((count, (changes, by)))
+        by.0.still_permits(&by.1, Scope::List)
+            .then_some((count, (changes, by)))
     });
     let events = stream::once(async { 0 })
         .chain(later)
@@ -388,6 +387,14 @@ async fn events(
 }
 
 impl AppState {
+    /// Returns `true` unless the viewer's token was revoked or has expired since the request came.
+    fn still_permits(&self, viewer: &Viewer, scope: Scope) -> bool {
+        match viewer {
+            Viewer::Token { id: Some(id), .. } => self.tokens.is_valid(id, scope, now()),
+            Viewer::Token { id: None, .. } | Viewer::Owner { .. } | Viewer::Person(_) => true,
+        }
+    }
+
     /// The refusal of any answer, where only pages may answer.
     fn refuses_answers(&self) -> Option<Response> {
         match self.state.presence() {

@@ -9,6 +9,7 @@
 //! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
 //! | `shared_file` | a value in a file that several processes change |
 //! | [`sessions`] | which browsers are signed in |
+//! | [`viewer`] | the person or program that looks at questions and acts on them |
 //! | `socket` | the API for commands of the same user |
 //! | [`stored`] | the API over a record that no gateway serves |
 //! | [`notify`] | a notice on the desktop when a question waits |
@@ -31,6 +32,7 @@ mod shared_file;
 mod socket;
 pub mod state_folder;
 pub mod stored;
+pub mod viewer;
 
 use std::io;
 use std::net::SocketAddr;

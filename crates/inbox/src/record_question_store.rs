@@ -8,6 +8,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
+use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
     Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion, SubmitResult,
@@ -20,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
+use super::viewer::Viewer;
 use mcp_elicit_core::wire::CallKind as Calls;
 
 /// The number of rows that are read for a list.
@@ -317,7 +319,13 @@ fn fault(fault: RecordError) -> QuestionStoreError {
 }
 
 impl QuestionStore for RecordQuestionStore {
-    async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
+    type Viewer = Viewer;
+
+    async fn list(
+        &self,
+        _viewer: &Viewer,
+        filter: &ListFilter,
+    ) -> Result<QuestionList, QuestionStoreError> {
         Ok(QuestionList {
             pending: self.summaries(Filter::Open, filter).await?,
             pending_total: self
@@ -330,7 +338,11 @@ impl QuestionStore for RecordQuestionStore {
         })
     }
 
-    async fn find(&self, id: &QuestionId) -> Result<Option<StoredQuestion>, QuestionStoreError> {
+    async fn find(
+        &self,
+        _viewer: &Viewer,
+        id: &QuestionId,
+    ) -> Result<Option<StoredQuestion>, QuestionStoreError> {
         let Some(row) = self.record.find(id.as_str()).await.map_err(fault)? else {
             return Ok(None);
         };
@@ -351,31 +363,37 @@ impl QuestionStore for RecordQuestionStore {
         Ok(row.and_then(|row| waiting_note(&self.record, &row)))
     }
 
-    async fn shown(&self, id: &QuestionId) -> Result<(), QuestionStoreError> {
+    async fn shown(&self, _viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
         self.record.mark_shown(id.as_str()).await.map_err(fault)
     }
 
-    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), QuestionStoreError> {
+    async fn keep(
+        &self,
+        _viewer: &Viewer,
+        id: &QuestionId,
+        draft: Draft,
+    ) -> Result<(), QuestionStoreError> {
         self.record.keep_draft(id.as_str(), draft);
         Ok(())
     }
 
     async fn submit(
         &self,
+        viewer: &Viewer,
         id: &QuestionId,
         outcome: Outcome,
-        by: &str,
     ) -> Result<SubmitResult, QuestionStoreError> {
+        let by = viewer.by();
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
         match self
             .record
-            .submit(id.as_str(), &outcome, by)
+            .submit(id.as_str(), &outcome, &by)
             .await
             .map_err(fault)?
         {
             Verdict::Won => {
                 if let Some(row) = row {
-                    self.note_credentials_allowed(&row, &outcome, by).await;
+                    self.note_credentials_allowed(&row, &outcome, &by).await;
                 }
                 Ok(SubmitResult::Won)
             }

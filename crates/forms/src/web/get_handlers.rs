@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use mcp_elicit_core::answer::Draft;
@@ -33,6 +33,7 @@ const CARE_LINK: &str = "Be careful with this address";
 /// The queue page.
 pub(super) async fn queue<D: QuestionStore>(
     State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let site = &app.site;
@@ -42,7 +43,7 @@ pub(super) async fn queue<D: QuestionStore>(
         text: find.clone(),
         most: ROWS,
     };
-    match app.store.list(&filter).await {
+    match app.store.list(&viewer, &filter).await {
         Err(error) => store_failed(site, &error),
         Ok(docket) => {
             let now = (site.clock)();
@@ -182,11 +183,12 @@ impl Open<'_> {
 }
 
 /// A question for one of its pages, or the page that says why there is none.
-async fn open<D: QuestionStore>(
-    app: &AppState<D>,
+async fn open<'a, D: QuestionStore>(
+    app: &'a AppState<D>,
+    viewer: &D::Viewer,
     id: String,
     late: bool,
-) -> Result<(Open<'_>, Option<Draft>), Response> {
+) -> Result<(Open<'a>, Option<Draft>), Response> {
     let site = &*app.site;
     let failed = |error: QuestionStoreError| store_failed(site, &error);
     let QuestionList {
@@ -195,10 +197,13 @@ async fn open<D: QuestionStore>(
         ..
     } = app
         .store
-        .list(&ListFilter {
-            text: String::new(),
-            most: 2,
-        })
+        .list(
+            viewer,
+            &ListFilter {
+                text: String::new(),
+                most: 2,
+            },
+        )
         .await
         .map_err(failed)?;
     let unknown = || {
@@ -208,7 +213,7 @@ async fn open<D: QuestionStore>(
         )
     };
     let id = QuestionId::new(id).ok_or_else(unknown)?;
-    match app.store.find(&id).await.map_err(failed)? {
+    match app.store.find(viewer, &id).await.map_err(failed)? {
         None => Err(unknown()),
         Some(StoredQuestion::Ended(summary)) => {
             let next = pending.iter().find(|next| next.id != id);
@@ -231,7 +236,7 @@ async fn open<D: QuestionStore>(
                     &notices::expired(shell(site, pending_total), &server, late),
                 ));
             }
-            app.store.shown(&id).await.map_err(failed)?;
+            app.store.shown(viewer, &id).await.map_err(failed)?;
             let always = app.store.offers_from_now_on(&id);
             let note = app.store.note(&id).await.map_err(failed)?;
             Ok((
@@ -254,11 +259,12 @@ async fn open<D: QuestionStore>(
 /// The page of a question.
 pub(super) async fn question<D: QuestionStore>(
     State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let has = |name| asked_for(query.as_deref(), name).is_some();
-    let (open, draft) = match open(&app, id, has("late")).await {
+    let (open, draft) = match open(&app, &viewer, id, has("late")).await {
         Ok(found) => found,
         Err(response) => return response,
     };
@@ -274,10 +280,11 @@ pub(super) async fn question<D: QuestionStore>(
 /// The answers once more, before they are sent.
 pub(super) async fn review<D: QuestionStore>(
     app: &AppState<D>,
+    viewer: &D::Viewer,
     id: String,
     query: Option<&str>,
 ) -> Response {
-    let (open, draft) = match open(app, id, false).await {
+    let (open, draft) = match open(app, viewer, id, false).await {
         Ok(found) => found,
         Err(response) => return response,
     };

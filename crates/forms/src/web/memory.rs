@@ -13,6 +13,7 @@ use super::question_store::{
     Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion, SubmitResult,
 };
+use super::viewer::{OnlyViewer, Viewer as _};
 use crate::view::{QuestionView, Submission, warnings};
 
 /// The number of ended questions that are remembered.
@@ -128,7 +129,13 @@ impl Lists {
 }
 
 impl QuestionStore for Questions {
-    async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
+    type Viewer = OnlyViewer;
+
+    async fn list(
+        &self,
+        _viewer: &OnlyViewer,
+        filter: &ListFilter,
+    ) -> Result<QuestionList, QuestionStoreError> {
         let lists = self.lists();
         let waiting = lists.waiting.iter().map(|(id, waiting)| {
             QuestionSummary::from_question(id.clone(), &waiting.question, waiting.asked)
@@ -147,7 +154,11 @@ impl QuestionStore for Questions {
         })
     }
 
-    async fn find(&self, id: &QuestionId) -> Result<Option<StoredQuestion>, QuestionStoreError> {
+    async fn find(
+        &self,
+        _viewer: &OnlyViewer,
+        id: &QuestionId,
+    ) -> Result<Option<StoredQuestion>, QuestionStoreError> {
         let lists = self.lists();
         let open = lists.waiting.get(id).map(|waiting| StoredQuestion::Open {
             question: Arc::clone(&waiting.question),
@@ -157,11 +168,20 @@ impl QuestionStore for Questions {
         Ok(open.or_else(|| lists.end_of(id).cloned().map(StoredQuestion::Ended)))
     }
 
-    async fn shown(&self, _id: &QuestionId) -> Result<(), QuestionStoreError> {
+    async fn shown(
+        &self,
+        _viewer: &OnlyViewer,
+        _id: &QuestionId,
+    ) -> Result<(), QuestionStoreError> {
         Ok(())
     }
 
-    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), QuestionStoreError> {
+    async fn keep(
+        &self,
+        _viewer: &OnlyViewer,
+        id: &QuestionId,
+        draft: Draft,
+    ) -> Result<(), QuestionStoreError> {
         if let Some(waiting) = self.lists().waiting.get_mut(id) {
             waiting.draft = Some(draft);
         }
@@ -170,13 +190,13 @@ impl QuestionStore for Questions {
 
     async fn submit(
         &self,
+        viewer: &OnlyViewer,
         id: &QuestionId,
         outcome: Outcome,
-        by: &str,
     ) -> Result<SubmitResult, QuestionStoreError> {
         let result = {
             let mut lists = self.lists();
-            match lists.close(id, Ending::from(&outcome), Some(by)) {
+            match lists.close(id, Ending::from(&outcome), Some(&viewer.by())) {
                 Some(waiting) => waiting.hear(outcome),
                 None => match lists.end_of(id).and_then(|summary| summary.ended.clone()) {
                     Some(ended) => SubmitResult::Late(ended),

@@ -6,7 +6,7 @@
 //!
 //! - [`router`]: the pages over any [`QuestionStore`], to merge into an application of one's own
 //! - [`QuestionStore`]: the source of questions; [`StoredQuestion`], [`SubmitResult`], [`QuestionSummary`] and the rest
-//!   are the arguments and results of its methods
+//!   are the arguments and results of its methods, [`Viewer`] who they are for
 //! - [`Site`]: where the pages are served, and who may reach them; [`SessionStore`]: where its sessions are kept
 //! - [`Browser`]: a store in memory with a server of its own, for programs that ask one person on this machine
 //! - [`serve`]: an HTTP server for a router of axum's, within [`ConnectionBounds`]
@@ -44,6 +44,7 @@ mod sessions;
 mod site;
 mod sse;
 mod stepper;
+mod viewer;
 
 pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
@@ -54,3 +55,4 @@ pub use question_store::{
 pub use router::router;
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
+pub use viewer::{OnlyViewer, Viewer};

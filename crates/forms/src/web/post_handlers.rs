@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Outcome};
@@ -26,6 +26,7 @@ use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 /// A press of one of the buttons of a question, or a save by our script.
 pub(super) async fn act<D: QuestionStore>(
     State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
     Path((id, act)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -46,7 +47,7 @@ pub(super) async fn act<D: QuestionStore>(
             &notices::refused(site, "Refused", line),
         );
     }
-    let (question, draft) = match app.store.find(&id).await {
+    let (question, draft) = match app.store.find(&viewer, &id).await {
         Err(error) => return store_failed(site, &error),
         Ok(None) => return unknown(site),
         Ok(Some(StoredQuestion::Ended(_))) => return over(site, &id, &act),
@@ -59,7 +60,7 @@ pub(super) async fn act<D: QuestionStore>(
     };
     let press = Press {
         app: &app,
-        by: site.by(&headers),
+        viewer,
         id,
         question,
         draft,
@@ -104,10 +105,10 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
 }
 
 /// One press, with all it may need.
-struct Press<'a, D> {
+struct Press<'a, D: QuestionStore> {
     app: &'a AppState<D>,
-    /// The person who is recorded as having pressed.
-    by: String,
+    /// The person who pressed.
+    viewer: D::Viewer,
     id: QuestionId,
     question: Arc<QuestionView>,
     draft: Option<Draft>,
@@ -144,7 +145,7 @@ impl<D: QuestionStore> Press<'_, D> {
         let wrong = form_decode::answers(form, &views, &draft)
             .err()
             .unwrap_or_default();
-        self.app.store.keep(&self.id, draft).await?;
+        self.app.store.keep(&self.viewer, &self.id, draft).await?;
         let mut by_key: Map<String, Value> = Map::new();
         for (index, message) in wrong {
             let messages = by_key.entry(key(index)).or_insert_with(|| json!([]));
@@ -199,7 +200,7 @@ impl<D: QuestionStore> Press<'_, D> {
             }
         }
         let at = pressed.map_or("", |(key, _)| key);
-        self.app.store.keep(&self.id, draft).await?;
+        self.app.store.keep(&self.viewer, &self.id, draft).await?;
         Ok(
             self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) {
                 format!("#{at}-field")
@@ -216,7 +217,7 @@ impl<D: QuestionStore> Press<'_, D> {
         };
         let draft = self.posted.draft(&views);
         let right = form_decode::answers(form, &views, &draft).is_ok();
-        self.app.store.keep(&self.id, draft).await?;
+        self.app.store.keep(&self.viewer, &self.id, draft).await?;
         Ok(self.here(if right { "/review" } else { "?check" }))
     }
 
@@ -266,7 +267,7 @@ impl<D: QuestionStore> Press<'_, D> {
         if self.posted.get("drop") != Some("yes")
             && let Some(draft) = self.filled_in()
         {
-            self.app.store.keep(&self.id, draft).await?;
+            self.app.store.keep(&self.viewer, &self.id, draft).await?;
             return Ok(self.here(&format!("?leave={act}")));
         }
         if act == "always" {
@@ -295,7 +296,12 @@ impl<D: QuestionStore> Press<'_, D> {
     /// Hands the act in; the first one wins.
     async fn submit(&self, outcome: Outcome) -> Result<Response, QuestionStoreError> {
         Ok(
-            match self.app.store.submit(&self.id, outcome, &self.by).await? {
+            match self
+                .app
+                .store
+                .submit(&self.viewer, &self.id, outcome)
+                .await?
+            {
                 SubmitResult::Won => self.here(""),
                 SubmitResult::Late(_) => self.here("?late"),
                 SubmitResult::Gone => unknown(self.site()),

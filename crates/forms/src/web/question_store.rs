@@ -7,6 +7,7 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::watch;
 
 use super::markdown::Message;
+use super::viewer::Viewer;
 use crate::view::{QuestionView, sanitize};
 
 /// Longest name of a question, in characters.
@@ -204,20 +205,25 @@ pub enum SubmitResult {
 #[error("the questions cannot be reached")]
 pub struct QuestionStoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// The store of one person's questions, which the pages show and submit answers to.
+/// The store of questions, which the pages show and submit answers to.
 ///
-/// The pages hold no state of their own. A store decides which outcome comes first; everything else about an
-/// answer is decided by the form's own check before it gets here.
+/// The pages hold no state of their own. A store decides who may see and answer what, and which outcome comes first;
+/// everything else about an answer is decided by the form's own check before it gets here.
 pub trait QuestionStore: Send + Sync + 'static {
-    /// The questions, for a list.
+    /// The viewers of this store.
+    type Viewer: Viewer;
+
+    /// The questions of this viewer, for a list.
     fn list(
         &self,
+        viewer: &Self::Viewer,
         filter: &ListFilter,
     ) -> impl Future<Output = Result<QuestionList, QuestionStoreError>> + Send;
 
-    /// The question named `id`; `None` when there is none, or none of this person's.
+    /// The question named `id`; `None` when there is none, or none of this viewer's.
     fn find(
         &self,
+        viewer: &Self::Viewer,
         id: &QuestionId,
     ) -> impl Future<Output = Result<Option<StoredQuestion>, QuestionStoreError>> + Send;
 
@@ -231,24 +237,28 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Notes that a person has the question on the screen.
-    fn shown(&self, id: &QuestionId)
-    -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
+    /// Notes that the viewer has the question on the screen.
+    fn shown(
+        &self,
+        viewer: &Self::Viewer,
+        id: &QuestionId,
+    ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Stores what a person has typed so far. A draft is not an answer and is dropped when the question ends; none is
+    /// Stores what the viewer has typed so far. A draft is not an answer and is dropped when the question ends; none is
     /// stored for a question that has ended.
     fn keep(
         &self,
+        viewer: &Self::Viewer,
         id: &QuestionId,
         draft: Draft,
     ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Submits a person's outcome. The first for a pending question wins, and no other does.
+    /// Submits the viewer's outcome. The first for a pending question wins, and no other does.
     fn submit(
         &self,
+        viewer: &Self::Viewer,
         id: &QuestionId,
         outcome: Outcome,
-        by: &str,
     ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
 
     /// Returns whether the person is offered to decline every later question of this server too.

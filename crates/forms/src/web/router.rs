@@ -4,7 +4,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use axum::routing::{any, get};
 use super::form_decode::Posted;
 use super::question_store::{QuestionStore, QuestionStoreError};
 use super::site::Site;
+use super::viewer::Viewer as _;
 use super::{get_handlers, login, notices, post_handlers, sse};
 
 /// The time that the body of a request may take to arrive.
@@ -83,7 +84,7 @@ async fn queue_is_below(uri: Uri) -> Response {
 /// response.
 async fn guard<D: QuestionStore>(
     State(app): State<AppState<D>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let site = &app.site;
@@ -106,8 +107,14 @@ async fn guard<D: QuestionStore>(
             StatusCode::FORBIDDEN,
             &notices::refused(site, "Refused", line),
         )
-    } else if is_inside && !site.is_signed_in(headers) {
-        page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None))
+    } else if is_inside {
+        match site.by(headers) {
+            Some(by) => {
+                request.extensions_mut().insert(D::Viewer::from_link(by));
+                next.run(request).await
+            }
+            None => page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None)),
+        }
     } else {
         next.run(request).await
     };
@@ -272,12 +279,13 @@ async fn asset(Path(name): Path<String>) -> Response {
 /// Serves the parts of a question that can be read besides its page.
 async fn part<D: QuestionStore>(
     State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
     Path((id, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
     match part.as_str() {
-        "review" => get_handlers::review(&app, id, query.as_deref()).await,
-        "state" => sse::question_state(&app, id).await,
+        "review" => get_handlers::review(&app, &viewer, id, query.as_deref()).await,
+        "state" => sse::question_state(&app, &viewer, id).await,
         _ => nowhere(State(app)).await,
     }
 }

@@ -355,12 +355,14 @@ impl Site {
         }
     }
 
-    /// Returns who is recorded as having answered by this request.
-    pub(super) fn by(&self, headers: &HeaderMap) -> String {
-        match self.session(headers).filter(|_| self.names_sessions) {
-            Some(session) => format!("{}, session {session}", self.by),
-            None => self.by.clone(),
-        }
+    /// Returns the words under which what this request does is recorded; `None` where it belongs to no session.
+    pub(super) fn by(&self, headers: &HeaderMap) -> Option<String> {
+        let session = self.session(headers)?;
+        Some(if self.names_sessions {
+            format!("{}, session {session}", self.by)
+        } else {
+            self.by.clone()
+        })
     }
 
     /// The `Set-Cookie` of a new session: sent back to the pages only, whatever else the host has.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -38,13 +38,19 @@ pub(super) async fn events<D: QuestionStore>(State(app): State<AppState<D>>) -> 
 }
 
 /// Returns how many questions wait.
-pub(super) async fn state<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+pub(super) async fn state<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
+) -> Response {
     match app
         .store
-        .list(&ListFilter {
-            text: String::new(),
-            most: 0,
-        })
+        .list(
+            &viewer,
+            &ListFilter {
+                text: String::new(),
+                most: 0,
+            },
+        )
         .await
     {
         Ok(docket) => router::json(StatusCode::OK, &json!({"pending": docket.pending_total})),
@@ -53,17 +59,24 @@ pub(super) async fn state<D: QuestionStore>(State(app): State<AppState<D>>) -> R
 }
 
 /// Returns whether a question still waits, and how many do.
-pub(super) async fn question_state<D: QuestionStore>(app: &AppState<D>, id: String) -> Response {
+pub(super) async fn question_state<D: QuestionStore>(
+    app: &AppState<D>,
+    viewer: &D::Viewer,
+    id: String,
+) -> Response {
     let found = match QuestionId::new(id) {
-        Some(id) => app.store.find(&id).await,
+        Some(id) => app.store.find(viewer, &id).await,
         None => Ok(None),
     };
     let docket = app
         .store
-        .list(&ListFilter {
-            text: String::new(),
-            most: 0,
-        })
+        .list(
+            viewer,
+            &ListFilter {
+                text: String::new(),
+                most: 0,
+            },
+        )
         .await;
     match (found, docket) {
         (Ok(found), Ok(docket)) => {

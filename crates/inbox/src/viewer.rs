@@ -1,0 +1,95 @@
+//! The person or program that looks at questions and acts on them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::web;
+
+/// The person or program that looks at questions and acts on them.
+#[derive(Clone, Debug)]
+pub enum Viewer {
+    /// The owner of the state folder, by a login link or over its socket.
+    Owner {
+        /// The words under which acts are recorded.
+        by: Arc<str>,
+    },
+    /// A person who logged in.
+    Person(Arc<SignedIn>),
+    /// A program that showed a token of the API.
+    Token {
+        /// The words under which acts are recorded.
+        by: Arc<str>,
+        /// The id of a token that `mcp-elicit tokens` made; `None` for the token of the state folder.
+        id: Option<Arc<str>>,
+    },
+}
+
+/// A person who logged in, as the issuer or proxy described them. Groups and roles of the file are read at each act.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    /// The name in `[people]`, or `ISSUER SUBJECT` for a person who is known by claims only.
+    pub person: String,
+    /// The name that people call this person.
+    pub name: String,
+    /// The mail address that the issuer verified.
+    pub mail: Option<String>,
+    /// The values of the claim of groups.
+    pub claims: Vec<String>,
+    /// When the claims were read.
+    pub claims_at: Timestamp,
+    /// When the person logged in at the issuer.
+    pub logged_in_at: Timestamp,
+    /// The public name of the session.
+    pub session: String,
+    /// The issuer of the subject.
+    pub issuer: String,
+    /// The issuer's name of the person.
+    pub subject: String,
+}
+
+/// A mail address and groups belong in no log.
+impl fmt::Debug for SignedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignedIn")
+            .field("person", &self.person)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Viewer {
+    /// Returns the viewer for the folder's owner, whose acts are recorded in these words.
+    pub fn owner(by: &str) -> Self {
+        Self::Owner { by: by.into() }
+    }
+
+    /// Returns the person who logged in.
+    pub fn person(&self) -> Option<&Arc<SignedIn>> {
+        match self {
+            Self::Person(person) => Some(person),
+            Self::Owner { .. } | Self::Token { .. } => None,
+        }
+    }
+}
+
+impl web::Viewer for Viewer {
+    fn from_link(by: String) -> Self {
+        Self::Owner { by: by.into() }
+    }
+
+    fn by(&self) -> String {
+        match self {
+            Self::Owner { by } | Self::Token { by, .. } => by.to_string(),
+            Self::Person(person) => format!("by {}, session {}", person.person, person.session),
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.person().map(|person| person.session.as_str())
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.person().map(|person| person.name.as_str())
+    }
+}
