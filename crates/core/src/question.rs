@@ -68,6 +68,26 @@ pub struct NewQuestion {
     /// `true` if it may outlive the connection on which it is shown. Then it is written before anyone sees it; else it
     /// ends with the process that has the connection, and need only be written soon.
     pub outlives: bool,
+    /// The people whom an operator's rule asks; `None` where no rule speaks, and the caller is asked.
+    pub team: Option<TeamPlan>,
+}
+
+/// The people whom a rule asks, as the shell hands them through the relay to the record: neither reads it here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TeamPlan {
+    /// The digest of the rule: the same question under another rule is another question.
+    pub rule_digest: String,
+    /// The plan, JSON.
+    pub text: Box<str>,
+}
+
+impl fmt::Debug for TeamPlan {
+    /// Formats everything but the plan, which names people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TeamPlan")
+            .field("rule_digest", &self.rule_digest)
+            .finish_non_exhaustive()
+    }
 }
 
 impl NewQuestion {

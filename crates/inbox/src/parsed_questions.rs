@@ -116,6 +116,7 @@ mod tests {
         assert!(matches!(first.body, ParsedBody::Form(_)));
         let again = questions.get(&Row {
             params: None,
+            team: None,
             ..row.clone()
         });
         assert!(Arc::ptr_eq(&first, &again.unwrap()));
@@ -127,6 +128,7 @@ mod tests {
         let broken = Row {
             id: "broken".to_owned(),
             params: Some("{".to_owned()),
+            team: None,
             ..row
         };
         assert!(questions.get(&broken).is_none());

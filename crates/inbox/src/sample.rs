@@ -62,6 +62,7 @@ pub(super) async fn raised(record: &Record, others: Vec<String>) -> io::Result<S
         client_info: None,
         until: Timestamp::from_millis(9_000),
         outlives: true,
+        team: None,
     };
     let who = SessionIdentity {
         server: ServerIdentity {

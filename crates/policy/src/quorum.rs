@@ -20,6 +20,7 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::people::Addressee;
 use crate::rules::Plan;
@@ -31,7 +32,7 @@ pub type Digest = [u8; 32];
 const MAX_DELEGATIONS: u8 = 3;
 
 /// The facts about people at the time of an act.
-pub trait Membership {
+pub trait Membership: Send + Sync {
     /// Returns `true` if the person is a member of the group now.
     fn is_member(&self, group: &str, person: &str) -> bool;
     /// Returns `true` if the person makes the call: the same person, the owner of its key, or its local user.
@@ -120,8 +121,29 @@ pub enum Denied {
     CannotDelegate,
 }
 
+impl Denied {
+    /// Returns the word for the audit and for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NotAddressed => "not-addressed",
+            Self::LeftGroup => "left-group",
+            Self::IsCaller => "is-caller",
+            Self::Delegated => "delegated",
+            Self::Claimed => "claimed",
+            Self::Changed => "changed",
+            Self::NothingFilled => "nothing-filled",
+            Self::AlreadyVoted => "already-voted",
+            Self::Ended => "ended",
+            Self::LoginTooOld => "login-too-old",
+            Self::NotOffered => "not-offered",
+            Self::CannotDelegate => "cannot-delegate",
+        }
+    }
+}
+
 /// The course of a question so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Nobody has entered answers.
     Open,
@@ -137,7 +159,8 @@ pub enum State {
 }
 
 /// The ending of a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// Enough people agreed.
     Answered {
@@ -176,7 +199,7 @@ pub enum Notice {
 }
 
 /// A question with several people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
     to: Vec<Addressee>,
     need: NonZeroU8,
@@ -192,14 +215,14 @@ pub struct Quorum {
     state: State,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Delegation {
     from: String,
     to: Addressee,
     depth: u8,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Claim {
     by: String,
     until: Timestamp,
@@ -231,6 +254,44 @@ impl Quorum {
         &self.state
     }
 
+    /// Returns those who are asked, with those whom escalations have added.
+    pub fn addressees(&self) -> &[Addressee] {
+        &self.to
+    }
+
+    /// Returns those to whom others have handed the question on.
+    pub fn delegates(&self) -> impl Iterator<Item = &Addressee> {
+        self.delegations.iter().map(|step| &step.to)
+    }
+
+    /// Returns those to whom this question may be handed on, beside those who are asked.
+    pub fn delegate_to(&self) -> &[Addressee] {
+        &self.delegate_to
+    }
+
+    /// Returns the number of people who must agree.
+    pub fn need(&self) -> NonZeroU8 {
+        self.need
+    }
+
+    /// Returns `true` if the caller's own person cannot answer.
+    pub fn excludes_caller(&self) -> bool {
+        self.not_caller
+    }
+
+    /// Returns those who agree so far; the first has entered the answers.
+    pub fn votes(&self) -> &[String] {
+        match &self.state {
+            State::Filled { votes, .. } | State::Ended(Ending::Answered { votes, .. }) => votes,
+            State::Open | State::Ended(_) => &[],
+        }
+    }
+
+    /// Returns `true` if the question is addressed to this person now, by the plan, an escalation or a delegation.
+    pub fn is_addressed_to(&self, person: &str, people: &dyn Membership) -> bool {
+        self.depth(person, people).is_some()
+    }
+
     /// Returns how often the entered answers have changed. A page that shows an older version must be looked at again.
     pub fn version(&self) -> u32 {
         self.version
@@ -257,7 +318,7 @@ impl Quorum {
         by: Actor<'_>,
         act: Act,
         now: Timestamp,
-        people: &impl Membership,
+        people: &dyn Membership,
     ) -> Result<Stepped, Denied> {
         if matches!(self.state, State::Ended(_)) {
             return Err(Denied::Ended);
@@ -343,7 +404,7 @@ impl Quorum {
     }
 
     /// Returns how many delegations brought the question to this person: 0 for those whom the plan asks, `None` for others.
-    fn depth(&self, person: &str, people: &impl Membership) -> Option<u8> {
+    fn depth(&self, person: &str, people: &dyn Membership) -> Option<u8> {
         if self.to.iter().any(|to| reaches(to, person, people)) {
             return Some(0);
         }
@@ -353,7 +414,7 @@ impl Quorum {
     }
 
     /// Refuses a person to whom the question is not addressed, or whom the rule forbids.
-    fn eligible(&self, person: &str, people: &impl Membership) -> Result<u8, Denied> {
+    fn eligible(&self, person: &str, people: &dyn Membership) -> Result<u8, Denied> {
         let Some(depth) = self.depth(person, people) else {
             let was_asked = self.asked.iter().any(|asked| asked == person);
             return Err(if was_asked {
@@ -374,7 +435,7 @@ impl Quorum {
         digest: Digest,
         version: u32,
         now: Timestamp,
-        people: &impl Membership,
+        people: &dyn Membership,
     ) -> Result<Stepped, Denied> {
         if self.claimed_by(now).is_some_and(|by| by != person) {
             return Err(Denied::Claimed);
@@ -407,7 +468,7 @@ impl Quorum {
         &self,
         person: &str,
         digest: Digest,
-        people: &impl Membership,
+        people: &dyn Membership,
     ) -> Result<Stepped, Denied> {
         let mut next = self.clone();
         let State::Filled {
@@ -430,7 +491,7 @@ impl Quorum {
     }
 
     /// Ends the question if enough people agree, after every vote was judged again.
-    fn complete(&mut self, people: &impl Membership, notices: &mut Vec<Notice>) {
+    fn complete(&mut self, people: &dyn Membership, notices: &mut Vec<Notice>) {
         let State::Filled { digest, votes } = &self.state else {
             return;
         };
@@ -487,7 +548,7 @@ impl Quorum {
         &self,
         person: &str,
         to: Addressee,
-        people: &impl Membership,
+        people: &dyn Membership,
     ) -> Result<Stepped, Denied> {
         let depth = self.eligible(person, people)? + 1;
         let is_allowed = match &to {
@@ -516,7 +577,7 @@ impl Quorum {
     }
 }
 
-fn reaches(to: &Addressee, person: &str, people: &impl Membership) -> bool {
+fn reaches(to: &Addressee, person: &str, people: &dyn Membership) -> bool {
     match to {
         Addressee::Caller => people.is_caller(person),
         Addressee::Person(name) => name == person,

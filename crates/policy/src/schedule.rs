@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::document::duration_text;
 use crate::people::Addressee;
@@ -19,14 +19,15 @@ pub struct Escalation {
 }
 
 /// The times of one question, counted from when it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     deadline: Duration,
     steps: Vec<(Duration, Due)>,
 }
 
 /// Something that is due.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Due {
     /// Those asked who have not acted are told again.
     Remind,

@@ -10,7 +10,7 @@ use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_key
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
-pub const EVENTS: [&str; 18] = [
+pub const EVENTS: [&str; 29] = [
     "asked",
     "shown",
     "answered",
@@ -23,6 +23,17 @@ pub const EVENTS: [&str; 18] = [
     "delivery-failed",
     "in-doubt",
     "lapsed",
+    "filled",
+    "edited",
+    "confirmed",
+    "vote-dropped",
+    "act-refused",
+    "claimed",
+    "taken-over",
+    "delegated",
+    "commented",
+    "reminded",
+    "escalated",
     Event::Login.as_str(),
     Event::SessionsRevoked.as_str(),
     Event::Insisted.as_str(),

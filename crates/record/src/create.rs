@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::apply::Attempt;
 use super::identity::params_of;
 use super::row::RowChange;
+use super::team::Team;
 use super::{
     Known, Live, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
@@ -108,6 +109,7 @@ impl Record {
             arguments,
             content: None,
             params: Some(params_of(&asked.request)),
+            team: Team::of(asked)?,
             id,
         })
     }

@@ -133,10 +133,10 @@ impl SessionIdentity {
         let call = asked.call.as_ref();
         let digest = call.map_or("", |calling| calling.digest.as_str());
         let question = question_text(&asked.request);
-        Ok(key.hash(
-            "question",
-            &[scope.as_bytes(), digest.as_bytes(), question.as_bytes()],
-        ))
+        let mut parts = vec![scope.as_bytes(), digest.as_bytes(), question.as_bytes()];
+        // Asked under another rule, it is another question: nobody's answer counts for people who were not asked.
+        parts.extend(asked.team.iter().map(|team| team.rule_digest.as_bytes()));
+        Ok(key.hash("question", &parts))
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `delivery` | what became of an answer that was taken out |
 //! | `behind` | questions in a client's own dialog, written behind |
 //! | `sweep` | what is due is ended; what other gateways did is passed on |
+//! | [`team`] | the people whom a rule asks: their acts on one question, reminders and escalations |
 //! | `calls` | calls that nobody waits for, and their results |
 //! | [`candidates`] | the calls that a question may be for |
 //! | `presence` | whether other gateways share the record, and what they left in it |
@@ -41,6 +42,7 @@ mod row;
 pub mod state_file;
 pub mod store;
 mod sweep;
+pub mod team;
 mod transitions;
 
 use std::collections::HashMap;

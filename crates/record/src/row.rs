@@ -113,6 +113,17 @@ impl From<TransitionError> for Rejected {
 }
 
 impl RowChange {
+    /// Returns `true` for an act that ends the question by itself.
+    const fn is_act(&self) -> bool {
+        matches!(
+            self,
+            Self::Step {
+                transition: Transition::Act { .. },
+                ..
+            } | Self::ActAndDeliver { .. }
+        )
+    }
+
     /// A transition that brings no content.
     pub(crate) const fn step(transition: Transition) -> Self {
         Self::Step {
@@ -126,6 +137,10 @@ impl Row {
     /// Returns the row after this change.
     pub(crate) fn step(self, change: &RowChange, now: Timestamp) -> Result<Stepped, Rejected> {
         let seen = self.lifecycle.version();
+        if self.team.is_some() && change.is_act() {
+            // People answer what a rule addresses to them, each act judged by its plan.
+            return Err(Rejected::Over);
+        }
         let mut next = Stepped {
             row: self,
             seen,
@@ -222,6 +237,14 @@ impl Stepped {
                 if content.is_some() {
                     self.row.content = content.cloned();
                 }
+                if let Some(team) = self
+                    .row
+                    .team
+                    .as_mut()
+                    .filter(|_| !self.row.lifecycle.is_open())
+                {
+                    team.erase();
+                }
                 self.tell(self.row.lifecycle.phase().as_str(), now);
             }
         }
@@ -296,6 +319,7 @@ mod tests {
             arguments: Some(vec![1]),
             content: None,
             params: None,
+            team: None,
         }
     }
 

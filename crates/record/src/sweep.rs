@@ -24,6 +24,8 @@ impl Record {
                 if !row.can_be_found() && !self.is_waited_for(&row) {
                     // Whoever answered it would answer for nobody.
                     self.end_due(&row, Ending::ServerGone.transition()).await?;
+                } else {
+                    self.take_due_steps(&row).await?;
                 }
             } else if row.is_in_transit() {
                 if !self.is_owner_running(&row) {

@@ -12,6 +12,7 @@ mod calls;
 mod chain;
 mod combined;
 mod refused;
+mod team;
 mod validity;
 
 fn clock() -> Timestamp {
@@ -67,6 +68,7 @@ fn asked(message: &str) -> NewQuestion {
         client_info: None,
         until: Timestamp::from_millis(9_000),
         outlives: true,
+        team: None,
     }
 }
 

@@ -73,6 +73,7 @@ impl Relay {
             client_info: self.client.info(),
             until,
             outlives: self.outlives(place),
+            team: None,
         };
         let entry = self.entry_of(call, &origin, &request);
         let key = self.asks.open(NewAsk {

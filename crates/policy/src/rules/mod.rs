@@ -13,7 +13,7 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use self::decide::Index;
 pub use self::decide::{Admit, Planned, Preview, RuleError, SkipReason, Skipped};
@@ -218,7 +218,7 @@ impl Serialize for Ask {
 }
 
 /// The ending of a question that nobody answered in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnTimeout {
     /// The call ends with an error.
@@ -237,7 +237,7 @@ enum OnError {
 }
 
 /// The amount that messages outside the gateway may tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reveal {
     /// The server's name and a link.

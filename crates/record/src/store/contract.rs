@@ -41,6 +41,7 @@ fn row(id: &str, at: u64) -> Row {
         arguments: Some(vec![1, 2]),
         content: None,
         params: Some("{}".to_owned()),
+        team: None,
     }
 }
 

@@ -13,6 +13,7 @@ use mcp_elicit_core::wire::{CallKind, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::IdentityKey;
+use crate::team::Team;
 
 pub mod memory;
 pub mod sqlite;
@@ -48,6 +49,8 @@ pub struct Row {
     pub content: Option<Vec<u8>>,
     /// The params of the question in the newest revision, JSON. `None` in a list, which does not read them.
     pub params: Option<String>,
+    /// The people whom a rule asks, and their acts so far; `None` for a question of no rule.
+    pub team: Option<Box<Team>>,
 }
 
 impl Row {
@@ -63,11 +66,13 @@ impl Row {
             return None;
         }
         let lifecycle = &self.lifecycle;
-        lifecycle.valid_until().or(if lifecycle.is_open() {
-            lifecycle.deadline()
-        } else {
-            None
-        })
+        let is_open = lifecycle.is_open();
+        let ends_at = lifecycle
+            .valid_until()
+            .or(lifecycle.deadline().filter(|_| is_open));
+        let team = self.team.as_ref().filter(|_| is_open);
+        let step_at = team.and_then(|team| team.next_step_at(lifecycle.asked_at()));
+        [ends_at, step_at].into_iter().flatten().min()
     }
 
     /// Returns `true` when an answer was taken out, and nobody has said yet what became of it.

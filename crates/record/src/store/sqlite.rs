@@ -25,17 +25,19 @@ use crate::state_file;
 use questions::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
     include_str!("calls.sql"),
     include_str!("learned.sql"),
+    include_str!("team.sql"),
 ];
 
-const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params";
+const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
 /// The columns that a list reads.
-const LISTED: &str = "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params";
+const LISTED: &str =
+    "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params, team";
 
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
@@ -280,6 +282,10 @@ fn read(row: &SqliteRow) -> Result<Row, StoreError> {
         arguments: row.try_get("arguments")?,
         content: row.try_get("content")?,
         params: row.try_get("params")?,
+        team: row
+            .try_get::<Option<&str>, _>("team")?
+            .map(serde_json::from_str)
+            .transpose()?,
     })
 }
 

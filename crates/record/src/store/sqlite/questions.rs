@@ -7,37 +7,37 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transac
 use super::super::{ChainKey, Change, Durability, Row, StoreError, Write, chained, is_keyed};
 use super::File;
 
-/// The parameters of a row's insert: they parameters are 1 to 16, which [`bound_whole`] binds.
+/// The parameters of a row's insert: its parameters are 1 to 17, which [`bound_whole`] binds.
 macro_rules! whole {
     () => {
         "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, \
-         content, claimed, due_at, findable, params) "
+         content, claimed, due_at, findable, params, team) "
     };
 }
 
-/// The parameters of a row's change: they parameters are 1 to 12, which [`bound_change`] binds.
+/// The parameters of a row's change: its parameters are 1 to 13, which [`bound_change`] binds.
 macro_rules! change {
     () => {
         "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
-         arguments = ?9, content = ?10, claimed = ?11, due_at = ?12 WHERE id = ?1 AND version = ?2"
+         arguments = ?9, content = ?10, claimed = ?11, due_at = ?12, team = ?13 WHERE id = ?1 AND version = ?2"
     };
 }
 
-/// One row and its link of the audit, both or neither: neither when the chain has grown since `?17` was its last number.
+/// One row and its link of the audit, both or neither: neither when the chain has grown since `?18` was its last number.
 const INSERT: &str = concat!(
     "BEGIN IMMEDIATE; \
-     INSERT INTO audit (number, entry, hash) SELECT ?17 + 1, ?18, ?19 \
-     WHERE ?17 = (SELECT coalesce(max(number), 0) FROM audit); ",
+     INSERT INTO audit (number, entry, hash) SELECT ?18 + 1, ?19, ?20 \
+     WHERE ?18 = (SELECT coalesce(max(number), 0) FROM audit); ",
     whole!(),
-    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 WHERE changes() = 1; \
+    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17 WHERE changes() = 1; \
      SELECT changes(); COMMIT"
 );
 
 /// The same for a change of the row whose version is `?2`.
 const CHANGE: &str = concat!(
     "BEGIN IMMEDIATE; \
-     INSERT INTO audit (number, entry, hash) SELECT ?13 + 1, ?14, ?15 \
-     WHERE ?13 = (SELECT coalesce(max(number), 0) FROM audit) \
+     INSERT INTO audit (number, entry, hash) SELECT ?14 + 1, ?15, ?16 \
+     WHERE ?14 = (SELECT coalesce(max(number), 0) FROM audit) \
      AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); ",
     change!(),
     " AND changes() = 1; \
@@ -46,7 +46,7 @@ const CHANGE: &str = concat!(
 
 /// Rows, their links written beside them; [`ROW_VALUES`] follows for each.
 const INSERT_ROWS: &str = concat!(whole!(), "VALUES ");
-const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// A change of a row, its links written beside it.
 const CHANGE_ROW: &str = change!();
@@ -54,8 +54,8 @@ const CHANGE_ROW: &str = change!();
 /// Changes of rows, each of another row; [`CHANGE_VALUES`] follows for each, in the order of [`change`], and then [`CHANGED`].
 const CHANGE_ROWS: &str = "UPDATE question SET owner = new.column3, version = new.column4, open = new.column5, \
      delivered = new.column6, ended_at = new.column7, exchange = new.column8, arguments = new.column9, \
-     content = new.column10, claimed = new.column11, due_at = new.column12 FROM (VALUES ";
-const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+     content = new.column10, claimed = new.column11, due_at = new.column12, team = new.column13 FROM (VALUES ";
+const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /// Tells which rows were as they were seen.
 const CHANGED: &str = ") AS new WHERE question.id = new.column1 AND question.version = new.column2 RETURNING question.id";
 
@@ -366,7 +366,8 @@ fn bound_whole<'q>(query: Query<'q>, row: &'q Row) -> Result<Query<'q>, StoreErr
         .bind(row.exclusive)
         .bind(row.due_at().map(millis))
         .bind(row.can_be_found())
-        .bind(row.params.as_deref()))
+        .bind(row.params.as_deref())
+        .bind(team_text(row)?))
 }
 
 /// Binds what a change says of a row, in the order of [`change`].
@@ -384,7 +385,14 @@ fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'
         .bind(row.arguments.as_deref())
         .bind(row.content.as_deref())
         .bind(row.exclusive)
-        .bind(row.due_at().map(millis)))
+        .bind(row.due_at().map(millis))
+        .bind(team_text(row)?))
+}
+
+/// Returns the people's side of a row as it is stored.
+fn team_text(row: &Row) -> Result<Option<String>, StoreError> {
+    let text = row.team.as_ref().map(serde_json::to_string);
+    Ok(text.transpose()?)
 }
 
 pub(super) fn millis(moment: mcp_elicit_core::lifecycle::Timestamp) -> i64 {

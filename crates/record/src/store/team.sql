@@ -1,0 +1,2 @@
+ALTER TABLE question ADD COLUMN team TEXT;
+PRAGMA user_version = 6;

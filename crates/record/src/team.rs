@@ -1,0 +1,694 @@
+//! The people whom a rule asks: their acts on one question, its reminders and escalations. What an act does is decided by
+//! [`Quorum`]; here it is sealed, written by compare-and-set, and told.
+//!
+//! A plan is stored with its question, and stays as it was when it was asked. People and groups are judged at each act, by what the
+//! caller of [`Record::act`] knows of them then.
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::answer::{Answers, Outcome};
+use mcp_elicit_core::lifecycle::{Timestamp, Transition};
+use mcp_elicit_core::question::NewQuestion;
+use mcp_elicit_core::wire::CallKind;
+use mcp_elicit_policy::people::Addressee;
+use mcp_elicit_policy::quorum::{
+    Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
+};
+use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
+use mcp_elicit_policy::schedule::{Due, Schedule};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::row::{RowChange, Stepped};
+use super::{Record, RecordError, TRIES, associated_data};
+use crate::store::{Change, Durability, Row, Store as _, StoreError, Write};
+
+/// The longest comment or note, in characters.
+pub const MAX_COMMENT: usize = 2_000;
+/// The most comments of one question.
+pub const MAX_COMMENTS: usize = 200;
+
+/// The place of entered answers, to which their seal is bound.
+const ENTERED: &str = "entered";
+/// The place of comments.
+const COMMENT: &str = "comment";
+
+/// The caller of a question's call, as the gateway knew it when it was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TeamCaller {
+    /// The person of the file who makes the call, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// The issuer of the subject; empty where there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub issuer: String,
+    /// The subject; empty where there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// The name for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+/// The people's side of a question that a rule speaks of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Team {
+    /// The rule by name.
+    pub rule: String,
+    /// The digest of the rule.
+    pub rule_digest: String,
+    /// The caller.
+    pub caller: TeamCaller,
+    /// `true` if the gateway asks for approval of a call, and no server has asked.
+    #[serde(default)]
+    pub is_approval: bool,
+    /// The ending of the call when nobody answers in time.
+    pub on_timeout: OnTimeout,
+    /// The amount that messages outside the gateway may tell.
+    pub reveal: Reveal,
+    schedule: Schedule,
+    /// The number of steps of the schedule that are done.
+    done: usize,
+    quorum: Quorum,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entered: Option<Sealed>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    comments: Vec<Sealed>,
+}
+
+/// A sealed text of a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sealed {
+    by: String,
+    at: Timestamp,
+    /// Hex.
+    text: String,
+}
+
+/// A text that a person wrote on a question: a comment, the note of a delegation, or the reason of a decline.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// The person.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// The text, which is shown inert.
+    pub text: String,
+}
+
+impl std::fmt::Debug for Comment {
+    /// Formats everything but the text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { by, at, .. } = self;
+        f.debug_struct("Comment")
+            .field("by", by)
+            .field("at", at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Answers that a person entered, and that wait for the agreement of others.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// The person who entered them.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// The digest that a person confirms.
+    pub digest: Digest,
+    /// The answers, JSON; `None` where the question has none (a link).
+    pub content: Option<String>,
+}
+
+impl std::fmt::Debug for Entered {
+    /// Formats everything but the answers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { by, at, .. } = self;
+        f.debug_struct("Entered")
+            .field("by", by)
+            .field("at", at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An act of a person on a question that a rule addresses to people.
+#[derive(Clone, Debug)]
+pub enum TeamAct<'a> {
+    /// Enter answers, or visit a link (`None`). `version` is that of the page.
+    Fill {
+        /// The answers.
+        answers: Option<&'a Answers>,
+        /// See [`Quorum::version`].
+        version: u32,
+    },
+    /// Agree to exactly the answers that were shown.
+    Confirm {
+        /// Their digest.
+        digest: Digest,
+    },
+    /// Say no, for all.
+    Decline {
+        /// The reason, if the person gave one.
+        note: Option<&'a str>,
+    },
+    /// Dismiss the question.
+    Cancel,
+    /// Keep others from filling for a while.
+    Claim,
+    /// Take a claim from somebody else.
+    TakeOver,
+    /// Hand the question on.
+    Delegate {
+        /// A person or a group.
+        to: Addressee,
+        /// The note for them.
+        note: &'a str,
+    },
+    /// Comment.
+    Comment {
+        /// The text.
+        text: &'a str,
+    },
+}
+
+impl TeamAct<'_> {
+    /// Returns the word for the audit.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Fill { .. } => "fill",
+            Self::Confirm { .. } => "confirm",
+            Self::Decline { .. } => "decline",
+            Self::Cancel => "cancel",
+            Self::Claim => "claim",
+            Self::TakeOver => "take-over",
+            Self::Delegate { .. } => "delegate",
+            Self::Comment { .. } => "comment",
+        }
+    }
+
+    /// Returns the text that the person wrote.
+    const fn text(&self) -> Option<&str> {
+        match self {
+            Self::Decline { note } => *note,
+            Self::Delegate { note, .. } => Some(note),
+            Self::Comment { text } => Some(text),
+            Self::Fill { .. }
+            | Self::Confirm { .. }
+            | Self::Cancel
+            | Self::Claim
+            | Self::TakeOver => None,
+        }
+    }
+}
+
+/// The result of an act.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acted {
+    /// It is done. Holds the question's people afterwards, and who is told of what.
+    Done(Box<Team>, Vec<Notice>),
+    /// It is refused.
+    Denied(Denied),
+    /// The text is empty, too long, or one too many.
+    UnusableText,
+    /// No rule speaks of the question: [`Record::submit`] takes its answer.
+    NoPlan,
+    /// There is no such question.
+    Gone,
+}
+
+impl Team {
+    /// Makes the people's side of a question that is about to be asked. `asked` are the people whom the plan comes to now, and `usual`
+    /// is the deadline where the rule has none.
+    pub fn new(
+        rule: &str,
+        rule_digest: &str,
+        caller: TeamCaller,
+        plan: &Plan,
+        asked: Vec<String>,
+        usual: Duration,
+    ) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            rule_digest: rule_digest.to_owned(),
+            caller,
+            is_approval: false,
+            on_timeout: plan.on_timeout,
+            reveal: plan.reveal,
+            schedule: plan.schedule(usual),
+            done: 0,
+            quorum: Quorum::new(plan, asked),
+            entered: None,
+            comments: Vec::new(),
+        }
+    }
+
+    /// The same for an approval, which the gateway asks for.
+    #[must_use]
+    pub fn for_approval(self) -> Self {
+        Self {
+            is_approval: true,
+            ..self
+        }
+    }
+
+    /// Returns the plan as the relay carries it.
+    ///
+    /// # Errors
+    /// Never for what this crate made.
+    pub fn to_plan(&self) -> serde_json::Result<mcp_elicit_core::question::TeamPlan> {
+        Ok(mcp_elicit_core::question::TeamPlan {
+            rule_digest: self.rule_digest.clone(),
+            text: serde_json::to_string(self)?.into(),
+        })
+    }
+
+    /// Returns the people's side of a new question, where it has one.
+    pub(super) fn of(asked: &NewQuestion) -> Result<Option<Box<Self>>, StoreError> {
+        let plan = asked.team.as_ref();
+        let read = plan.map(|plan| serde_json::from_str(&plan.text));
+        Ok(read.transpose()?)
+    }
+
+    /// Returns the acts so far.
+    pub fn quorum(&self) -> &Quorum {
+        &self.quorum
+    }
+
+    /// Returns the number of reminders and escalations that are done.
+    pub fn steps_done(&self) -> usize {
+        self.done
+    }
+
+    /// Returns when the next reminder or escalation is due.
+    pub(crate) fn next_step_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
+        match self.schedule.next(asked_at, self.done)? {
+            (_, Due::TimeOut) => None,
+            (at, Due::Remind | Due::Escalate(_)) => Some(at),
+        }
+    }
+
+    /// The question has ended: entered answers are dropped.
+    pub(crate) fn erase(&mut self) {
+        self.entered = None;
+    }
+}
+
+/// Returns the digest of answers, by which people agree to them.
+pub fn digest_of(content: Option<&str>) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(if content.is_some() { b"form" } else { b"link" });
+    hash.update(content.unwrap_or_default());
+    hash.finalize().into()
+}
+
+/// An act, judged: the row as it will be.
+struct Judged {
+    change: Change,
+    team: Team,
+    notices: Vec<Notice>,
+    has_ended: bool,
+}
+
+impl Record {
+    /// A person acts on a question that a rule addresses to people. `people` says who belongs to what now.
+    ///
+    /// # Errors
+    /// When the store fails, a value cannot be sealed, or the question keeps changing.
+    pub async fn act(
+        &self,
+        id: &str,
+        act: TeamAct<'_>,
+        by: Actor<'_>,
+        people: &dyn Membership,
+    ) -> Result<Acted, RecordError> {
+        let is_empty = |text: &str| text.trim().is_empty() || text.chars().count() > MAX_COMMENT;
+        if act.text().is_some_and(is_empty) {
+            return Ok(Acted::UnusableText);
+        }
+        for _ in 0..TRIES {
+            let Some(row) = self.find(id).await? else {
+                return Ok(Acted::Gone);
+            };
+            let Some(team) = row.team.as_deref() else {
+                return Ok(Acted::NoPlan);
+            };
+            if row.lifecycle.is_due(self.now()) {
+                self.end_due(&row, Transition::Expire).await?;
+                continue;
+            }
+            if act.text().is_some() && team.comments.len() >= MAX_COMMENTS {
+                return Ok(Acted::UnusableText);
+            }
+            let judged = if row.lifecycle.is_open() {
+                self.judge(&row, team, &act, by, people)?
+            } else {
+                Err(Denied::Ended)
+            };
+            let judged = match judged {
+                Ok(judged) => judged,
+                Err(denied) => {
+                    self.note_denied(&row, act.word(), by, denied).await?;
+                    return Ok(Acted::Denied(denied));
+                }
+            };
+            if !self.store.change(vec![judged.change]).await? {
+                continue;
+            }
+            if judged.has_ended {
+                self.counters.acted.fetch_add(1, Ordering::Relaxed);
+                self.drop_draft(id);
+                self.notify_answered(id);
+            }
+            self.changed();
+            return Ok(Acted::Done(Box::new(judged.team), judged.notices));
+        }
+        Err(RecordError::Contended)
+    }
+
+    /// Returns the answers that were entered and wait for agreement.
+    ///
+    /// # Errors
+    /// When they were sealed with another key.
+    pub fn entered(&self, row: &Row) -> Result<Option<Entered>, RecordError> {
+        let Some(sealed) = row.team.as_ref().and_then(|team| team.entered.as_ref()) else {
+            return Ok(None);
+        };
+        let content: Option<String> = serde_json::from_str(&self.opened(&row.id, ENTERED, sealed)?)
+            .map_err(StoreError::from)?;
+        Ok(Some(Entered {
+            by: sealed.by.clone(),
+            at: sealed.at,
+            digest: digest_of(content.as_deref()),
+            content,
+        }))
+    }
+
+    /// Returns what people wrote on the question, the oldest first.
+    ///
+    /// # Errors
+    /// When it was sealed with another key.
+    pub fn comments(&self, row: &Row) -> Result<Vec<Comment>, RecordError> {
+        let comments = row.team.iter().flat_map(|team| &team.comments);
+        let opened = comments.map(|sealed| {
+            Ok(Comment {
+                by: sealed.by.clone(),
+                at: sealed.at,
+                text: self.opened(&row.id, COMMENT, sealed)?,
+            })
+        });
+        opened.collect()
+    }
+
+    fn opened(&self, id: &str, place: &str, sealed: &Sealed) -> Result<String, RecordError> {
+        let bytes = HEXLOWER.decode(sealed.text.as_bytes()).unwrap_or_default();
+        Ok(self
+            .keys
+            .encryption
+            .open(&associated_data(id, place), &bytes)?)
+    }
+
+    fn sealed(&self, id: &str, place: &str, by: &str, text: &str) -> Result<Sealed, RecordError> {
+        let bytes = self
+            .keys
+            .encryption
+            .seal(&associated_data(id, place), text)?;
+        Ok(Sealed {
+            by: by.to_owned(),
+            at: self.now(),
+            text: HEXLOWER.encode(&bytes),
+        })
+    }
+
+    /// Returns the row after the act, or why it is refused.
+    fn judge(
+        &self,
+        row: &Row,
+        team: &Team,
+        act: &TeamAct<'_>,
+        by: Actor<'_>,
+        people: &dyn Membership,
+    ) -> Result<Result<Judged, Denied>, RecordError> {
+        let now = self.now();
+        let content = match act {
+            TeamAct::Fill { answers, .. } => answers.map(|answers| answers.to_value().to_string()),
+            _ => None,
+        };
+        let own = digest_of(content.as_deref());
+        let step = match act {
+            TeamAct::Fill { version, .. } => Act::Fill {
+                digest: own,
+                version: *version,
+            },
+            TeamAct::Confirm { digest } => Act::Confirm { digest: *digest },
+            TeamAct::Decline { .. } => Act::Decline,
+            TeamAct::Cancel => Act::Cancel,
+            TeamAct::Claim => Act::Claim,
+            TeamAct::TakeOver => Act::TakeOver,
+            TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
+            TeamAct::Comment { .. } => Act::Comment,
+        };
+        let (quorum, notices) = match team.quorum.act(by, step, now, people) {
+            Ok(stepped) => stepped,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        let mut next = team.clone();
+        if let Some(text) = act.text() {
+            next.comments
+                .push(self.sealed(&row.id, COMMENT, by.person, text)?);
+        }
+        let is_new = matches!(act, TeamAct::Fill { .. })
+            && quorum.version() != team.quorum.version()
+            && *quorum.state() != State::Open;
+        if is_new {
+            let text = serde_json::to_string(&content).map_err(StoreError::from)?;
+            next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
+        }
+        let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
+        for (_, members) in &mut audit {
+            members["by"] = format!("person:{}", by.person).into();
+        }
+        let audit = audit
+            .into_iter()
+            .map(|(event, members)| entry(event, row, now, members));
+        let mut audit: Vec<String> = audit.collect();
+        let ending = match quorum.state() {
+            State::Open => {
+                next.erase();
+                None
+            }
+            State::Filled { .. } => None,
+            State::Ended(ending) => ended(ending),
+        };
+        next.quorum = quorum;
+        let mut after = row.clone();
+        let (change, has_ended) = if let Some((outcome, by)) = ending {
+            let content = match (outcome, next.entered.as_ref()) {
+                (Outcome::Visit, Some(entered)) => {
+                    let text = self.opened(&row.id, ENTERED, entered)?;
+                    serde_json::from_str::<Option<String>>(&text).map_err(StoreError::from)?
+                }
+                _ => None,
+            };
+            let sealed = content.map(|text| {
+                self.keys
+                    .encryption
+                    .seal(&associated_data(&row.id, "content"), &text)
+            });
+            let step = RowChange::Step {
+                transition: Transition::acted(outcome, by),
+                content: sealed.transpose()?,
+            };
+            next.erase();
+            // Judged above: the row alone says nothing against it.
+            after.team = None;
+            let Ok(Stepped {
+                row: after,
+                seen,
+                audit: ends,
+                durability,
+            }) = after.step(&step, now)
+            else {
+                return Ok(Err(Denied::Ended));
+            };
+            audit.extend(ends);
+            let row = Row {
+                team: Some(Box::new(next.clone())),
+                ..after
+            };
+            (
+                Change {
+                    row,
+                    seen,
+                    audit,
+                    durability,
+                },
+                true,
+            )
+        } else {
+            let seen = after.lifecycle.version();
+            after.lifecycle = after.lifecycle.renewed();
+            after.team = Some(Box::new(next.clone()));
+            // What a person entered or agreed to survives a loss of power.
+            let durability = Durability::Flushed;
+            (
+                Change {
+                    row: after,
+                    seen,
+                    audit,
+                    durability,
+                },
+                false,
+            )
+        };
+        Ok(Ok(Judged {
+            change,
+            team: next,
+            notices,
+            has_ended,
+        }))
+    }
+
+    async fn note_denied(
+        &self,
+        row: &Row,
+        act: &str,
+        by: Actor<'_>,
+        denied: Denied,
+    ) -> Result<(), RecordError> {
+        let members =
+            json!({"by": format!("person:{}", by.person), "act": act, "reason": denied.word()});
+        let note = entry("act-refused", row, self.now(), members);
+        self.store.write(&[Write::Note(note)]).await?;
+        Ok(())
+    }
+
+    /// Does what is due by the plan of an open question: reminders are noted, escalations add people. Of several gateways one does it.
+    pub(super) async fn take_due_steps(&self, row: &Row) -> Result<(), RecordError> {
+        let Some(team) = row.team.as_deref() else {
+            return Ok(());
+        };
+        let (now, asked_at) = (self.now(), row.lifecycle.asked_at());
+        let due = team.schedule.due(asked_at, team.done, now);
+        let mut next = team.clone();
+        while next.next_step_at(asked_at).is_some_and(|at| at <= now) {
+            next.done += 1;
+        }
+        let mut audit = Vec::new();
+        for due in due {
+            match due {
+                Due::Remind => audit.push(entry("reminded", row, now, json!({"by": "timer"}))),
+                Due::Escalate(to) => {
+                    next.quorum = next.quorum.escalate(to.clone());
+                    let members = json!({"by": "timer", "to": to.to_string()});
+                    audit.push(entry("escalated", row, now, members));
+                }
+                // The lifecycle has the deadline.
+                Due::TimeOut => return Ok(()),
+            }
+        }
+        if next.done == team.done {
+            return Ok(());
+        }
+        let seen = row.lifecycle.version();
+        let mut after = row.clone();
+        after.lifecycle = after.lifecycle.renewed();
+        after.team = Some(Box::new(next));
+        let durability = Durability::Committed;
+        let change = Change {
+            row: after,
+            seen,
+            audit,
+            durability,
+        };
+        // Where somebody was first, the next sweep sees what is left.
+        if self.store.change(vec![change]).await? {
+            self.changed();
+        }
+        Ok(())
+    }
+}
+
+/// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
+/// when it was entered.
+fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
+    let person = |name: &String| format!("person:{name}");
+    match ending {
+        Ending::Answered { votes, .. } => {
+            let votes: Vec<_> = votes.iter().map(person).collect();
+            Some((&Outcome::Visit, votes.join(", ")))
+        }
+        Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
+        Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
+        // Not an act's.
+        Ending::TimedOut | Ending::Withdrawn => None,
+    }
+}
+
+/// Returns the audit's events of an act, without the ending of the question.
+fn events_of(
+    act: &TeamAct<'_>,
+    is_new: bool,
+    quorum: &Quorum,
+    before: &Quorum,
+    notices: &[Notice],
+) -> Vec<(&'static str, Value)> {
+    let votes = |quorum: &Quorum| quorum.votes().len();
+    let mut events = Vec::new();
+    match act {
+        TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
+            events.push(("edited", json!({})));
+        }
+        TeamAct::Fill { .. } if is_new => events.push(("filled", json!({}))),
+        TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
+            events.push((
+                "confirmed",
+                json!({"votes": votes(before) + 1, "need": quorum.need()}),
+            ));
+        }
+        TeamAct::Decline { .. } | TeamAct::Cancel => {}
+        TeamAct::Claim => events.push(("claimed", json!({}))),
+        TeamAct::TakeOver => events.push(("taken-over", json!({}))),
+        TeamAct::Delegate { to, .. } => events.push(("delegated", json!({"to": to.to_string()}))),
+        TeamAct::Comment { .. } => events.push(("commented", json!({}))),
+    }
+    for notice in notices {
+        if let Notice::VoteDropped(person) = notice {
+            events.push((
+                "vote-dropped",
+                json!({"person": person, "reason": "not-eligible"}),
+            ));
+        }
+    }
+    events
+}
+
+/// Returns what the audit says of an event of a question that a rule speaks of, JSON. Never a value.
+fn entry(event: &str, row: &Row, now: Timestamp, members: Value) -> String {
+    debug_assert!(
+        super::audit::EVENTS.contains(&event),
+        "{event} is on the list of events"
+    );
+    let mut entry = json!({
+        "at": now.as_millis(),
+        "event": event,
+        "id": row.id,
+        "server": row.body.server,
+        "principal": row.body.principal,
+        "mode": row.body.mode.as_str(),
+    });
+    let target = row.body.kind.zip(row.body.target.as_ref());
+    if let Some((kind, target)) = target {
+        entry["kind"] = CallKind::word(kind).into();
+        entry["target"] = target.as_str().into();
+    }
+    if let Some(team) = &row.team {
+        entry["rule"] = team.rule.as_str().into();
+    }
+    if let (Some(entry), Value::Object(members)) = (entry.as_object_mut(), members) {
+        entry.extend(members);
+    }
+    entry.to_string()
+}

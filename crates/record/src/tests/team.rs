@@ -1,0 +1,354 @@
+//! Questions that a rule addresses to people: two who agree, those who left, claims, comments, reminders and escalations.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU8;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcp_elicit_core::lifecycle::Phase;
+use mcp_elicit_policy::people::Addressee;
+use mcp_elicit_policy::quorum::{Actor, Denied, Membership};
+use mcp_elicit_policy::rules::{Ask, Plan};
+use mcp_elicit_policy::schedule::Escalation;
+
+use super::*;
+use crate::store::Sqlite;
+use crate::team::{Acted, Team, TeamAct, TeamCaller};
+
+/// Those in group `ops` now; `lee` leads.
+struct Ops(BTreeSet<&'static str>);
+
+impl Membership for Ops {
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        match group {
+            "ops" => self.0.contains(person),
+            _ => person == "lee",
+        }
+    }
+
+    fn is_caller(&self, person: &str) -> bool {
+        person == "cy"
+    }
+}
+
+fn ops() -> Ops {
+    Ops(BTreeSet::from(["ada", "bob", "cy"]))
+}
+
+fn plan() -> Plan {
+    Plan {
+        ask: Ask {
+            to: vec![Addressee::Group("ops".to_owned())],
+            need: NonZeroU8::new(2).unwrap(),
+            not_caller: true,
+            is_any: false,
+        },
+        remind: vec![Duration::from_secs(2)],
+        escalate: vec![Escalation {
+            after: Duration::from_secs(3),
+            to: Addressee::Group("leads".to_owned()),
+        }],
+        ..Plan::caller()
+    }
+}
+
+fn team(rule_digest: &str) -> Team {
+    let people = ["ada", "bob", "cy"].map(str::to_owned).to_vec();
+    let usual = Duration::from_secs(8);
+    Team::new(
+        "deploys",
+        rule_digest,
+        TeamCaller::default(),
+        &plan(),
+        people,
+        usual,
+    )
+}
+
+fn asked_of(rule_digest: &str) -> NewQuestion {
+    NewQuestion {
+        team: Some(team(rule_digest).to_plan().unwrap()),
+        ..asked("Who?")
+    }
+}
+
+async fn create(
+    record: &Record,
+    asked: &NewQuestion,
+) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let made = record.create(&local(), asked, SessionKey(4), &tell).await;
+    (made.unwrap().id, told)
+}
+
+fn by(person: &str) -> Actor<'_> {
+    let login_age = None;
+    Actor { person, login_age }
+}
+
+fn named(name: &str) -> mcp_elicit_core::answer::Answers {
+    form().check(serde_json::json!({"name": name})).unwrap()
+}
+
+async fn fill(record: &Record, id: &str, person: &str, name: &str, version: u32) -> Acted {
+    let answers = named(name);
+    let answers = Some(&answers);
+    let act = TeamAct::Fill { answers, version };
+    record.act(id, act, by(person), &ops()).await.unwrap()
+}
+
+fn denied(acted: &Acted) -> Denied {
+    match acted {
+        Acted::Denied(denied) => *denied,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn events(record: &Record) -> Vec<serde_json::Value> {
+    let links = audit::read(record.store()).await.unwrap();
+    let read = |link: &store::AuditEntry| serde_json::from_str(&link.entry).unwrap();
+    links.iter().map(read).collect()
+}
+
+async fn two_agree(record: &Record) {
+    let (id, mut told) = create(record, &asked_of("r1")).await;
+    assert_eq!(
+        denied(&fill(record, &id, "eve", "Ada", 0).await),
+        Denied::NotAddressed
+    );
+    assert_eq!(
+        denied(&fill(record, &id, "cy", "Ada", 0).await),
+        Denied::IsCaller
+    );
+    assert!(matches!(
+        fill(record, &id, "ada", "Ada", 0).await,
+        Acted::Done(..)
+    ));
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert!(row.lifecycle.is_open() && row.content.is_none());
+    assert!(!format!("{row:?}").contains("Ada"), "sealed");
+    let entered = record.entered(&row).unwrap().unwrap();
+    assert_eq!(entered.content.as_deref(), Some(r#"{"name":"Ada"}"#));
+    assert_eq!(entered.by, "ada");
+    assert!(told.try_recv().is_err(), "one vote of two");
+    // One act on a page of one person is not enough, and does not pass by the plan.
+    let submitted = record
+        .submit(&id, &Outcome::Accept(named("Eve")), "inbox")
+        .await
+        .unwrap();
+    assert!(matches!(submitted, Verdict::Late(_)));
+    let other = TeamAct::Confirm { digest: [1; 32] };
+    let acted = record.act(&id, other, by("bob"), &ops()).await.unwrap();
+    assert_eq!(denied(&acted), Denied::Changed);
+    let digest = entered.digest;
+    let again = record
+        .act(&id, TeamAct::Confirm { digest }, by("ada"), &ops())
+        .await
+        .unwrap();
+    assert_eq!(denied(&again), Denied::AlreadyVoted);
+    let acted = record
+        .act(&id, TeamAct::Confirm { digest }, by("bob"), &ops())
+        .await
+        .unwrap();
+    let Acted::Done(team, _) = acted else {
+        panic!("{acted:?}")
+    };
+    assert_eq!(team.quorum().votes(), ["ada", "bob"]);
+    assert!(matches!(
+        told.recv().await,
+        Some(RecordEvent::Answered {
+            question: SessionKey(4)
+        })
+    ));
+    let replies = record
+        .deliver(std::slice::from_ref(&id))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(replies, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert_eq!(row.lifecycle.ended_by(), Some("person:ada, person:bob"));
+    assert_eq!(
+        record.entered(&row).unwrap(),
+        None,
+        "entered answers are dropped at the end"
+    );
+    let late = record
+        .act(&id, TeamAct::Confirm { digest }, by("bob"), &ops())
+        .await
+        .unwrap();
+    assert_eq!(denied(&late), Denied::Ended);
+    let told = events(record).await;
+    let words: Vec<_> = told
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "asked",
+        "act-refused",
+        "act-refused",
+        "filled",
+        "act-refused",
+        "act-refused",
+        "confirmed",
+        "answered",
+        "act-refused",
+    ];
+    assert_eq!(words, expected);
+    assert_eq!(told[1]["by"], "person:eve");
+    assert_eq!(told[1]["reason"], "not-addressed");
+    assert!(told[3]["rule"] == "deploys" && told[3]["by"] == "person:ada");
+    assert!(!serde_json::to_string(&told).unwrap().contains("Ada\""));
+}
+
+#[tokio::test]
+async fn two_people_agree_to_the_same_answers_and_nobody_alone() {
+    two_agree(&record(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("record.db"))
+        .await
+        .unwrap();
+    two_agree(&record(Arc::new(store))).await;
+}
+
+#[tokio::test]
+async fn the_vote_of_a_person_who_left_the_group_is_dropped_and_answers_of_one_are_erased() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, mut told) = create(&record, &asked_of("r1")).await;
+    fill(&record, &id, "ada", "Ada", 0).await;
+    let row = record.find(&id).await.unwrap().unwrap();
+    let digest = record.entered(&row).unwrap().unwrap().digest;
+    let without_ada = Ops(BTreeSet::from(["bob", "dan"]));
+    let acted = record
+        .act(&id, TeamAct::Confirm { digest }, by("bob"), &without_ada)
+        .await
+        .unwrap();
+    assert!(matches!(acted, Acted::Done(..)));
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert!(row.lifecycle.is_open() && record.entered(&row).unwrap().is_none());
+    assert!(told.try_recv().is_err());
+    let left = record
+        .act(&id, TeamAct::Claim, by("ada"), &without_ada)
+        .await
+        .unwrap();
+    assert_eq!(denied(&left), Denied::LeftGroup);
+    let told = events(&record).await;
+    assert!(
+        told.iter()
+            .any(|event| event["event"] == "vote-dropped" && event["person"] == "ada")
+    );
+}
+
+#[tokio::test]
+async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    let long = "x".repeat(2_001);
+    for text in ["", "  ", &long] {
+        let acted = record
+            .act(&id, TeamAct::Comment { text }, by("ada"), &ops())
+            .await
+            .unwrap();
+        assert_eq!(acted, Acted::UnusableText);
+    }
+    let to = Addressee::Person("bob".to_owned());
+    let note = "you know it";
+    record
+        .act(&id, TeamAct::Delegate { to, note }, by("ada"), &ops())
+        .await
+        .unwrap();
+    let note = Some("not on a Friday");
+    let acted = record
+        .act(&id, TeamAct::Decline { note }, by("bob"), &ops())
+        .await
+        .unwrap();
+    assert!(matches!(acted, Acted::Done(..)));
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert_eq!(row.lifecycle.phase(), Phase::Declined);
+    let comments = record.comments(&row).unwrap();
+    let texts: Vec<_> = comments
+        .iter()
+        .map(|comment| (comment.by.as_str(), comment.text.as_str()))
+        .collect();
+    assert_eq!(texts, [("ada", "you know it"), ("bob", "not on a Friday")]);
+    assert!(!serde_json::to_string(&row.team).unwrap().contains("Friday"));
+    assert!(!format!("{comments:?}").contains("Friday"));
+    let replies = record
+        .deliver(std::slice::from_ref(&id))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(replies, [r#"{"action":"decline"}"#]);
+}
+
+#[tokio::test]
+async fn the_same_question_under_another_rule_is_another_question() {
+    let record = record(Arc::new(Memory::default()));
+    let (first, told) = create(&record, &asked_of("r1")).await;
+    drop(told);
+    record.live().clear();
+    assert_ne!(create(&record, &asked_of("r2")).await.0, first);
+    record.live().clear();
+    assert_eq!(create(&record, &asked_of("r1")).await.0, first);
+    record.live().clear();
+    assert_ne!(
+        create(&record, &asked("Who?")).await.0,
+        first,
+        "nor is one of no rule"
+    );
+}
+
+/// The time of the record below, which only this test moves.
+static NOW: AtomicU64 = AtomicU64::new(1_000);
+
+#[tokio::test]
+async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
+    let clock = || Timestamp::from_millis(NOW.load(Ordering::Relaxed));
+    let lock = || LockFile::unshared().unwrap();
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let record = Record::new(store, Keys::random().unwrap(), lock(), clock);
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    record.sweep().await.unwrap();
+    NOW.store(3_100, Ordering::Relaxed);
+    record.sweep().await.unwrap();
+    record.sweep().await.unwrap();
+    let lee = record
+        .act(&id, TeamAct::Claim, by("lee"), &ops())
+        .await
+        .unwrap();
+    assert_eq!(denied(&lee), Denied::NotAddressed);
+    NOW.store(4_100, Ordering::Relaxed);
+    record.sweep().await.unwrap();
+    record.sweep().await.unwrap();
+    let lee = record
+        .act(&id, TeamAct::Claim, by("lee"), &ops())
+        .await
+        .unwrap();
+    assert!(matches!(lee, Acted::Done(..)), "{lee:?}");
+    let claimed = fill(&record, &id, "ada", "Ada", 0).await;
+    assert_eq!(denied(&claimed), Denied::Claimed);
+    NOW.store(9_500, Ordering::Relaxed);
+    let late = record
+        .act(&id, TeamAct::TakeOver, by("ada"), &ops())
+        .await
+        .unwrap();
+    assert_eq!(denied(&late), Denied::Ended);
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert_eq!(row.lifecycle.phase(), Phase::TimedOut);
+    let told = events(&record).await;
+    let words: Vec<_> = told
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "asked",
+        "reminded",
+        "act-refused",
+        "escalated",
+        "claimed",
+        "act-refused",
+        "timed-out",
+        "act-refused",
+    ];
+    assert_eq!(words, expected);
+    assert_eq!(told[3]["to"], "group:leads");
+}
