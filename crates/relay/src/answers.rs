@@ -93,7 +93,7 @@ impl Relay {
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
-                        call.add_deliveries(record);
+                        call.rounds_mut().add_deliveries(record);
                     }
                     if let Some(round) = self.calls.get_mut(call).and_then(|call| call.round_mut())
                     {
@@ -106,7 +106,7 @@ impl Relay {
                 }
                 (Origin::Url, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
-                        call.add_deliveries(record);
+                        call.rounds_mut().add_deliveries(record);
                     }
                     visits.push((call, is_accept(&reply)));
                 }

@@ -119,7 +119,7 @@ impl Relay {
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
         let mut call = Call::new(frame.at(), frame.stream(), id.clone(), kind);
         call.set_capability(capability);
-        call.set_retry_answers(carried.answers);
+        call.rounds_mut().set_retry_answers(carried.answers);
         call.set_log_level(self.requested_log_level(*frame));
         call.set_lists_tools(frame.method() == Some("tools/list"));
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
@@ -161,15 +161,15 @@ impl Relay {
         let Some(token) = token else {
             return;
         };
-        call.set_token(Some(token.clone()));
+        call.progress_mut().set_token(Some(token.clone()));
         if self.calls.by_upstream_token(&token).is_none() {
-            call.set_upstream_token(token);
+            call.progress_mut().set_upstream_token(token);
             return;
         }
         let own = self.outbox.new_id();
         if let Some(changed) = with_token(sent, &own) {
             *sent = Cow::Owned(changed);
-            call.set_upstream_token(own);
+            call.progress_mut().set_upstream_token(own);
         }
     }
 

@@ -123,13 +123,13 @@ impl Relay {
             return ServerForward::Handled;
         };
         if let Ok(progress) = Progress::parse(params) {
-            call.note_progress(progress.progress.as_f64());
+            call.progress_mut().note(progress.progress.as_f64());
         }
         // Nobody waits for a call that was handed back.
-        let (Some(stream), Some(wanted)) = (call.stream(), call.token().cloned()) else {
+        let (Some(stream), Some(wanted)) = (call.stream(), call.progress().token().cloned()) else {
             return ServerForward::Handled;
         };
-        if call.upstream_token().map(Id::as_json) == Some(wanted.as_json()) {
+        if call.progress().upstream_token().map(Id::as_json) == Some(wanted.as_json()) {
             return ServerForward::AsIs {
                 stream,
                 last: false,
@@ -282,7 +282,7 @@ impl Relay {
     /// Answers that the call was to bring to the server, and will not, are kept for the next one.
     fn keep_undelivered(&mut self, key: CallId) {
         let call = self.calls.get_mut(key);
-        let records = call.map(Call::take_deliveries);
+        let records = call.map(|call| call.rounds_mut().take_deliveries());
         if let Some(records) = records.filter(|records| !records.is_empty()) {
             let why = "the call ended before it could be made again".to_owned();
             self.outbox.push(Effect::DeliveryRefused { records, why });

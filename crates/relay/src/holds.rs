@@ -76,12 +76,14 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        let (Some(stream), Some(token), true) =
-            (call.stream(), call.token().cloned(), call.is_held())
-        else {
+        let (Some(stream), Some(token), true) = (
+            call.stream(),
+            call.progress().token().cloned(),
+            call.is_held(),
+        ) else {
             return;
         };
-        let Some(progress) = Number::from_f64(call.step_progress(STEP)) else {
+        let Some(progress) = Number::from_f64(call.progress_mut().step(STEP)) else {
             return;
         };
         let sign = Progress {

@@ -20,7 +20,7 @@
 //! | `handshake` | the openings of a client of either era |
 //! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
-//! | `calls` | the client's requests on their way |
+//! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
 //! | `client_rounds`, `passed_rounds` | rounds that the client answers: what is kept of them, how they pass |

@@ -26,16 +26,16 @@ impl Relay {
         let call = self.calls.get(key);
         !self.waits_for_people(key)
             && !self.unattended.follows(key)
-            && call.is_some_and(|call| !call.is_finished() && !call.answered().is_empty())
+            && call.is_some_and(|call| !call.is_finished() && !call.rounds().answered().is_empty())
     }
 
     /// Remembers the round that the client has answered.
     pub(crate) fn note_answered_round(&mut self, key: CallId, responses: &InputResponses) {
         if let Some(call) = self.calls.get_mut(key)
-            && call.answered().len() < REMEMBERED
+            && call.rounds().answered().len() < REMEMBERED
             && let Ok(responses) = canonical(responses.to_raw().get())
         {
-            call.answer_presented(responses);
+            call.rounds_mut().answer_presented(responses);
         }
     }
 
@@ -47,7 +47,7 @@ impl Relay {
         responses: &InputResponses,
     ) -> bool {
         let round = self.calls.get(key).zip(repeated.checked_sub(1));
-        let round = round.and_then(|(call, at)| call.answered().get(at));
+        let round = round.and_then(|(call, at)| call.rounds().answered().get(at));
         let given = canonical(responses.to_raw().get());
         round.is_some_and(|round| given.as_ref() == Ok(&round.responses))
     }
@@ -59,7 +59,7 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
-        let (Some(round), Some(kind)) = (call.answered().get(at), call.kind()) else {
+        let (Some(round), Some(kind)) = (call.rounds().answered().get(at), call.kind()) else {
             return false;
         };
         let claims = StateClaims {

@@ -193,7 +193,11 @@ impl Relay {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
-        let Some(retry_answers) = self.calls.get(call).and_then(|call| call.retry_answers()) else {
+        let Some(retry_answers) = self
+            .calls
+            .get(call)
+            .and_then(|call| call.rounds().retry_answers())
+        else {
             return false;
         };
         let same = |(entry, record): &(String, String)| {
@@ -321,7 +325,7 @@ impl Relay {
             hash.update(part);
         }
         let digest = HEXLOWER.encode(&hash.finalize()[..8]);
-        match call.count_ask(&digest) {
+        match call.rounds_mut().count_ask(&digest) {
             1 => format!("ask-{digest}"),
             again => format!("ask-{digest}-{again}"),
         }

@@ -56,7 +56,7 @@ impl Relay {
             }
         };
         let call = self.calls.get_mut(key)?;
-        if call.count_round() > self.settings.rounds {
+        if call.rounds_mut().count_one() > self.settings.rounds {
             let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
             let fault = LimitFault::TooManyRounds { limit };
             self.fail(now, key, &ErrorResponse::fault(fault, revision));

@@ -39,15 +39,16 @@ impl Relay {
             return ServerForward::Handled;
         };
         if call
+            .rounds()
             .url_demand()
             .is_some_and(|before| same_error(before, frame.text()))
         {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
-            let wait = COMPLETION_WAIT.saturating_mul(call.rounds().min(12));
+            let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.set_url_demand(frame.text().to_owned());
+        call.rounds_mut().set_url_demand(frame.text().to_owned());
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
@@ -94,7 +95,7 @@ impl Relay {
     fn url_declined(&mut self, now: Timestamp, key: CallId) {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
-            let records = call.take_deliveries();
+            let records = call.rounds_mut().take_deliveries();
             self.outbox.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(
@@ -120,7 +121,10 @@ impl Relay {
                 let id = complete
                     .as_ref()
                     .map(|complete| complete.elicitation_id.as_str());
-                let demand = self.calls.get(*key).and_then(|call| call.url_demand());
+                let demand = self
+                    .calls
+                    .get(*key)
+                    .and_then(|call| call.rounds().url_demand());
                 matches!((id, demand), (Some(id), Some(demand)) if wants_visit(demand, id))
             })
             .collect();

@@ -91,7 +91,7 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.present(requests.clone());
+            call.rounds_mut().present(requests.clone());
         }
         let required = InputRequired {
             requests: Some(requests),
@@ -272,7 +272,7 @@ impl Relay {
         let capability = meta.capability(REVISION);
         let rounds = self.client.answers_with_retries();
         if let Some(call) = self.calls.get_mut(key) {
-            call.set_token(meta.progress_token());
+            call.progress_mut().set_token(meta.progress_token());
             if rounds {
                 call.set_capability(capability);
             }

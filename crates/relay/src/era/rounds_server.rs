@@ -106,7 +106,7 @@ impl Relay {
         }
         let empty = entries.is_empty();
         if let Some(call) = self.calls.get_mut(key) {
-            let rounds = call.rounds();
+            let rounds = call.rounds().count();
             call.collect(Round { required, entries });
             if empty {
                 // Only a state: the server wants to be called again, a little later each time.
@@ -201,7 +201,8 @@ impl Relay {
         };
         self.calls.renew(key, id);
         let call = self.calls.get_mut(key);
-        let records = call.map(Call::take_deliveries).unwrap_or_default();
+        let records = call.map(|call| call.rounds_mut().take_deliveries());
+        let records = records.unwrap_or_default();
         let delivery = self.deliveries.begin(records, None);
         self.outbox.send_to_server(frame, Some(key), delivery);
     }

@@ -1,0 +1,455 @@
+//! One request of the client: who waits for it, and how far the server is with it.
+
+use bytes::Bytes;
+use mcp_elicit_core::wire::frame::FrameIndex;
+use mcp_elicit_core::wire::{CallDefect, Capability, Frame, Id};
+
+use super::call_progress::CallProgress;
+use super::call_rounds::CallRounds;
+use super::summary::{progress_token, summary};
+use crate::log_levels::LogLevel;
+use crate::server_round::Round;
+use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
+
+/// One request of the client.
+pub(crate) struct Call {
+    waiter: Waiter,
+    state: ServerState,
+    client_id: Id,
+    upstream_id: Id,
+    kind: Option<CallKind>,
+    /// The request as it went to the server, kept when questions may come up in it.
+    kept: Option<Bytes>,
+    capability: Capability,
+    progress: CallProgress,
+    /// When it came.
+    since: Timestamp,
+    /// When it came, or was made again last.
+    came_at: Timestamp,
+    /// Questions that are open in it.
+    asks: Vec<AskId>,
+    /// Open questions that are taken to be another call's and may be this one's.
+    maybe: Vec<AskId>,
+    rounds: CallRounds,
+    turn: Turn,
+    log_level: Option<LogLevel>,
+    lists_tools: bool,
+    /// The call, or the reason that it cannot be shown; read when first needed.
+    summary: Option<Result<CallSummary, CallDefect>>,
+}
+
+/// The client's side of a call.
+#[derive(Clone, Copy)]
+enum Waiter {
+    /// The client waits on this stream.
+    Client {
+        stream: StreamId,
+        /// `true` while it is held for a person.
+        held: bool,
+    },
+    /// The call went back to the client, or the client is gone.
+    Nobody,
+}
+
+/// The server's side of a call.
+enum ServerState {
+    /// It waits for its turn; the server knows nothing of it.
+    Queued(Queued),
+    /// It is with the server, or waits for questions that are put outside rounds.
+    Running,
+    /// The server has asked in a round, which the gateway answers.
+    Collecting(Round),
+    /// The server has asked in a round, which goes to the client once its questions are recorded.
+    PassingRound(String),
+    /// The response is there and nobody waits for it.
+    Finished(String),
+}
+
+/// The parts of a call that waits for its turn.
+struct Queued {
+    /// Since when it waits.
+    since: Timestamp,
+    /// The request as the client wrote it.
+    original: Bytes,
+}
+
+/// The place of a call among those that take turns.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// `true` if it is one of those that take turns, and has its own.
+    own: bool,
+    /// `true` if it was seen to ask.
+    asked: bool,
+}
+
+impl Call {
+    /// A call that goes to the server as it came.
+    pub(crate) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
+        Self {
+            waiter: Waiter::Client {
+                stream,
+                held: false,
+            },
+            state: ServerState::Running,
+            client_id: id.clone(),
+            upstream_id: id,
+            kind,
+            kept: None,
+            capability: Capability::NONE,
+            progress: CallProgress::default(),
+            since: now,
+            came_at: now,
+            asks: Vec::new(),
+            maybe: Vec::new(),
+            rounds: CallRounds::default(),
+            turn: Turn::default(),
+            log_level: None,
+            lists_tools: false,
+            summary: None,
+        }
+    }
+
+    /// Returns the stream for its answer; `None` while nobody waits.
+    pub(crate) fn stream(&self) -> Option<StreamId> {
+        match self.waiter {
+            Waiter::Client { stream, .. } => Some(stream),
+            Waiter::Nobody => None,
+        }
+    }
+
+    /// Returns `true` while it is held for a person.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.waiter, Waiter::Client { held: true, .. })
+    }
+
+    /// Begins to hold it. `false` where nobody waits or it is held already.
+    pub(crate) fn hold(&mut self) -> bool {
+        match &mut self.waiter {
+            Waiter::Client { held, .. } if !*held => {
+                *held = true;
+                true
+            }
+            Waiter::Client { .. } | Waiter::Nobody => false,
+        }
+    }
+
+    /// Ends the hold. `false` where it was not held.
+    pub(crate) fn end_hold(&mut self) -> bool {
+        match &mut self.waiter {
+            Waiter::Client { held, .. } => std::mem::take(held),
+            Waiter::Nobody => false,
+        }
+    }
+
+    /// Nobody waits for it any more. Returns the stream where the client waited.
+    pub(crate) fn detach(&mut self) -> Option<StreamId> {
+        let stream = self.stream();
+        self.waiter = Waiter::Nobody;
+        stream
+    }
+
+    /// The client has made it again with this id and waits on this stream.
+    pub(crate) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
+        self.waiter = Waiter::Client {
+            stream,
+            held: self.is_held(),
+        };
+        self.came_at = now;
+        if let Some(id) = id {
+            self.client_id = id;
+        }
+    }
+
+    /// Returns the id that the client knows it by.
+    pub(crate) fn client_id(&self) -> &Id {
+        &self.client_id
+    }
+
+    /// Returns the id that the server knows it by.
+    pub(crate) fn upstream_id(&self) -> &Id {
+        &self.upstream_id
+    }
+
+    /// Sets the id that the server is to know it by.
+    pub(crate) fn set_upstream_id(&mut self, id: Id) {
+        self.upstream_id = id;
+    }
+
+    /// Returns the kind of call, where questions may come up in it.
+    pub(crate) fn kind(&self) -> Option<CallKind> {
+        self.kind
+    }
+
+    /// Returns the modes that the client can ask in, in this call.
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// Sets the modes that the client can ask in, in this call.
+    pub(crate) fn set_capability(&mut self, capability: Capability) {
+        self.capability = capability;
+    }
+
+    /// Returns the tokens under which its progress is reported.
+    pub(crate) fn progress(&self) -> &CallProgress {
+        &self.progress
+    }
+
+    /// Returns the tokens under which its progress is reported, for a change.
+    pub(crate) fn progress_mut(&mut self) -> &mut CallProgress {
+        &mut self.progress
+    }
+
+    /// Returns when it came.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Returns when it came, or was made again last.
+    pub(crate) fn came_at(&self) -> Timestamp {
+        self.came_at
+    }
+
+    /// Returns the questions that are open in it.
+    pub(crate) fn asks(&self) -> &[AskId] {
+        &self.asks
+    }
+
+    /// Returns the open questions that are its own, and those that may be.
+    pub(crate) fn possible_asks(&self) -> impl Iterator<Item = AskId> {
+        self.asks.iter().chain(&self.maybe).copied()
+    }
+
+    /// Returns `true` if a question is open that is, or may be, its own.
+    pub(crate) fn may_wait_for_answer(&self) -> bool {
+        !self.asks.is_empty() || !self.maybe.is_empty()
+    }
+
+    /// Adds a question that it asks.
+    pub(crate) fn add_ask(&mut self, ask: AskId) {
+        self.maybe.retain(|known| *known != ask);
+        self.asks.push(ask);
+    }
+
+    /// Adds a question that may be its own.
+    pub(crate) fn add_possible_ask(&mut self, ask: AskId) {
+        self.maybe.push(ask);
+    }
+
+    /// Removes a question of its own.
+    pub(crate) fn remove_ask(&mut self, ask: AskId) {
+        self.asks.retain(|known| *known != ask);
+    }
+
+    /// Removes a question that could have been its own.
+    pub(crate) fn remove_possible_ask(&mut self, ask: AskId) {
+        self.maybe.retain(|known| *known != ask);
+    }
+
+    /// It waits for its turn.
+    pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
+        self.state = ServerState::Queued(Queued { since, original });
+    }
+
+    /// Its turn has come.
+    pub(crate) fn dequeue(&mut self) {
+        self.state = ServerState::Running;
+    }
+
+    /// Returns since when it waits for its turn, where it does and another connection could take it.
+    pub(crate) fn movable_since(&self) -> Option<Timestamp> {
+        match &self.state {
+            ServerState::Queued(queued)
+                if self.stream().is_some() && self.rounds.retry_answers().is_none() =>
+            {
+                Some(queued.since)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn.
+    pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
+        let stream = self.stream()?;
+        match self.state {
+            ServerState::Queued(queued) => Some((stream, queued.original)),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if it is one of those that take turns, and has its own.
+    pub(crate) fn has_turn(&self) -> bool {
+        self.turn.own
+    }
+
+    /// Sets whether it has a turn of its own.
+    pub(crate) fn set_turn(&mut self, own: bool) {
+        self.turn.own = own;
+    }
+
+    /// Notes that it was seen to ask: it has its turn until it ends, though it did not wait for one.
+    pub(crate) fn seen_asking(&mut self) {
+        self.turn = Turn {
+            own: true,
+            asked: true,
+        };
+    }
+
+    /// Ends its turn. `true` if it had one and did not ask.
+    pub(crate) fn end_turn(&mut self) -> bool {
+        std::mem::take(&mut self.turn.own) && !self.turn.asked
+    }
+
+    /// Returns the rounds that it has asked.
+    pub(crate) fn rounds(&self) -> &CallRounds {
+        &self.rounds
+    }
+
+    /// Returns the rounds that it has asked, for a change.
+    pub(crate) fn rounds_mut(&mut self) -> &mut CallRounds {
+        &mut self.rounds
+    }
+
+    /// The gateway answers a round of the server.
+    pub(crate) fn collect(&mut self, round: Round) {
+        self.state = ServerState::Collecting(round);
+    }
+
+    /// Returns the round that the gateway answers.
+    pub(crate) fn round(&self) -> Option<&Round> {
+        match &self.state {
+            ServerState::Collecting(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Returns the round that the gateway answers, for an answer.
+    pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
+        match &mut self.state {
+            ServerState::Collecting(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Takes out the round that the gateway has answered: the call is made again.
+    pub(crate) fn take_round(&mut self) -> Option<Round> {
+        match std::mem::replace(&mut self.state, ServerState::Running) {
+            ServerState::Collecting(round) => Some(round),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// A round of the server goes to the client once its questions are recorded.
+    pub(crate) fn pass_round(&mut self, text: String) {
+        self.rounds.drop_url_demand();
+        self.state = ServerState::PassingRound(text);
+    }
+
+    /// Takes out the round that goes to the client; its questions are the client's to answer with its retry.
+    pub(crate) fn take_passing_round(&mut self) -> Option<String> {
+        match std::mem::replace(&mut self.state, ServerState::Running) {
+            ServerState::PassingRound(text) => {
+                self.asks.clear();
+                Some(text)
+            }
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// The response is there and nobody waits for it.
+    pub(crate) fn finish(&mut self, response: String) {
+        self.state = ServerState::Finished(response);
+    }
+
+    /// Returns `true` if the response is there.
+    pub(crate) fn is_finished(&self) -> bool {
+        matches!(self.state, ServerState::Finished(_))
+    }
+
+    /// Returns the response that came while nobody waited, with who waits now.
+    pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
+        match std::mem::replace(&mut self.state, ServerState::Running) {
+            ServerState::Finished(response) => {
+                Some((response, self.stream()?, self.client_id.clone()))
+            }
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Returns the level from which on it wants log messages.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
+    /// Sets the level from which on it wants log messages.
+    pub(crate) fn set_log_level(&mut self, level: Option<LogLevel>) {
+        self.log_level = level;
+    }
+
+    /// Returns `true` if it asks which tools there are.
+    pub(crate) fn lists_tools(&self) -> bool {
+        self.lists_tools
+    }
+
+    /// Sets whether it asks which tools there are.
+    pub(crate) fn set_lists_tools(&mut self, lists: bool) {
+        self.lists_tools = lists;
+    }
+
+    /// Keeps the request, which is text, as it went to the server.
+    pub(crate) fn keep(&mut self, frame: Bytes) {
+        self.kept = Some(frame);
+    }
+
+    /// The request as it went to the server, where it is kept.
+    pub(crate) fn frame(&self) -> Option<&str> {
+        std::str::from_utf8(self.kept.as_ref()?).ok()
+    }
+
+    /// Returns whether it waits for its turn: the server knows nothing of it.
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.state, ServerState::Queued(_))
+    }
+
+    /// Reads the token for progress out of the request, where that was not done yet.
+    pub(crate) fn learn_token(&mut self) {
+        if self.progress.is_unknown() {
+            let token = self.frame().and_then(|frame| {
+                let index = FrameIndex::at(frame.as_bytes())?;
+                progress_token(Frame::of_text(frame, &index))
+            });
+            self.progress = CallProgress::with_token(token);
+        }
+    }
+
+    /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
+    pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
+        self.read_summary()?.ok()
+    }
+
+    /// Why what is called cannot be shown to a person, if it cannot.
+    pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
+        self.read_summary()?.err()
+    }
+
+    fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
+        if self.summary.is_none() {
+            let frame = self.frame()?;
+            let index = FrameIndex::at(frame.as_bytes());
+            let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
+            let read = frame.ok_or(CallDefect::Target);
+            let kind = self.kind?;
+            self.summary = Some(read.and_then(|frame| summary(kind, frame)));
+        }
+        Some(self.summary.as_ref()?.as_ref().map_err(|defect| *defect))
+    }
+}

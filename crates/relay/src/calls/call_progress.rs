@@ -1,0 +1,61 @@
+//! The tokens under which a call's progress is reported.
+
+use mcp_elicit_core::wire::Id;
+
+/// The tokens of a call, and the progress reported last.
+#[derive(Default)]
+pub(crate) struct CallProgress {
+    /// The token that the client wants progress on.
+    token: Option<Id>,
+    /// The token that the server reports progress on.
+    upstream_token: Option<Id>,
+    /// The last progress told to the client.
+    last: f64,
+}
+
+impl CallProgress {
+    /// One token for both sides.
+    pub(super) fn with_token(token: Option<Id>) -> Self {
+        Self {
+            upstream_token: token.clone(),
+            token,
+            last: 0.0,
+        }
+    }
+
+    /// Returns `true` while no token of either side is known.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.token.is_none() && self.upstream_token.is_none()
+    }
+
+    /// Returns the token that the client wants progress on.
+    pub(crate) fn token(&self) -> Option<&Id> {
+        self.token.as_ref()
+    }
+
+    /// Returns the token that the server reports progress on.
+    pub(crate) fn upstream_token(&self) -> Option<&Id> {
+        self.upstream_token.as_ref()
+    }
+
+    /// Sets the token that the client wants progress on.
+    pub(crate) fn set_token(&mut self, token: Option<Id>) {
+        self.token = token;
+    }
+
+    /// Sets the token that the server reports progress on.
+    pub(crate) fn set_upstream_token(&mut self, token: Id) {
+        self.upstream_token = Some(token);
+    }
+
+    /// Notes the progress that the server reports.
+    pub(crate) fn note(&mut self, progress: Option<f64>) {
+        self.last = progress.unwrap_or(self.last);
+    }
+
+    /// Adds a small step to the last progress, and returns it.
+    pub(crate) fn step(&mut self, step: f64) -> f64 {
+        self.last += step;
+        self.last
+    }
+}

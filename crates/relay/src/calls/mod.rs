@@ -1,0 +1,151 @@
+//! The client's requests on their way: who waits for what, and where the answer goes.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `call` | one request: who waits for it, and how far the server is with it |
+//! | `call_progress` | the tokens under which progress is reported |
+//! | `call_rounds` | the rounds that the server has asked in it |
+//! | `summary` | the thing that it calls, read out of the request |
+
+mod call;
+mod call_progress;
+mod call_rounds;
+mod summary;
+
+use std::collections::HashMap;
+
+use mcp_elicit_core::wire::Id;
+
+use crate::{CallId, StreamId};
+pub(crate) use call::Call;
+pub(crate) use summary::{progress_token, summary, target};
+
+/// All requests on their way.
+#[derive(Default)]
+pub(crate) struct Calls {
+    by_key: HashMap<CallId, Call>,
+    by_upstream: HashMap<Id, CallId>,
+    last: u64,
+}
+
+impl Calls {
+    /// No calls yet; the first gets the key after this.
+    pub(crate) fn after(last: u64) -> Self {
+        Self {
+            last,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a call in. Its upstream id must be free.
+    pub(crate) fn insert(&mut self, call: Call) -> CallId {
+        self.last += 1;
+        let key = CallId(self.last);
+        self.by_upstream.insert(call.upstream_id().clone(), key);
+        self.by_key.insert(key, call);
+        key
+    }
+
+    pub(crate) fn get(&self, key: CallId) -> Option<&Call> {
+        self.by_key.get(&key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: CallId) -> Option<&mut Call> {
+        self.by_key.get_mut(&key)
+    }
+
+    pub(crate) fn remove(&mut self, key: CallId) -> Option<Call> {
+        self.end_upstream(key);
+        self.by_key.remove(&key)
+    }
+
+    /// The call that the server answers with this id.
+    pub(crate) fn by_upstream(&self, id: &Id) -> Option<CallId> {
+        self.by_upstream.get(id).copied()
+    }
+
+    /// The call goes to the server once more, under another id.
+    pub(crate) fn renew(&mut self, key: CallId, id: Id) {
+        self.end_upstream(key);
+        if let Some(call) = self.by_key.get_mut(&key) {
+            call.set_upstream_id(id.clone());
+            self.by_upstream.insert(id, key);
+        }
+    }
+
+    /// The server is done with this upstream id, which another call may have by now; the call lives on.
+    pub(crate) fn end_upstream(&mut self, key: CallId) {
+        if let Some(call) = self.by_key.get(&key)
+            && self.is_with(key, call)
+        {
+            self.by_upstream.remove(call.upstream_id());
+        }
+    }
+
+    /// Returns whether the server still works on the call.
+    pub(crate) fn is_upstream(&self, key: CallId) -> bool {
+        self.get(key)
+            .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
+    }
+
+    /// Returns whether the server still works on this call of this key.
+    fn is_with(&self, key: CallId, call: &Call) -> bool {
+        self.by_upstream.get(call.upstream_id()) == Some(&key)
+    }
+
+    /// Returns whether the server may be asking in this call of this key right now.
+    fn fits(&self, key: CallId, call: &Call) -> bool {
+        call.kind().is_some() && !call.is_finished() && !call.is_queued() && self.is_with(key, call)
+    }
+
+    /// The call that the client knows by this id, the one somebody waits for first.
+    pub(crate) fn by_client(&self, id: &Id) -> Option<CallId> {
+        let mut found: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| *call.client_id() == *id)
+            .collect();
+        found.sort_by_key(|(key, call)| (call.stream().is_none(), std::cmp::Reverse(**key)));
+        found.first().map(|(key, _)| **key)
+    }
+
+    /// The calls that wait on this stream.
+    pub(crate) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
+        self.keys(|call| call.stream() == Some(stream))
+    }
+
+    /// The call whose progress the server reports with this token.
+    pub(crate) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
+        self.by_key
+            .iter()
+            .find(|(_, call)| call.progress().upstream_token() == Some(token))
+            .map(|(key, _)| *key)
+    }
+
+    /// Returns whether the server may be asking in this call right now.
+    pub(crate) fn may_ask(&self, key: CallId) -> bool {
+        self.get(key).is_some_and(|call| self.fits(key, call))
+    }
+
+    /// Calls in which the server may be asking right now, in no order.
+    pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
+        let calls = self.by_key.iter().map(|(key, call)| (*key, call));
+        calls.filter(|(key, call)| self.fits(*key, call))
+    }
+
+    /// Keys of the calls that fit, oldest first.
+    pub(crate) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
+        let mut keys: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| fits(call))
+            .map(|(key, _)| *key)
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading a call out of its request: the thing that is called, its arguments and their digest.
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::wire::frame::FrameIndex;
+use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id};
+use sha2::{Digest as _, Sha256};
+
+use crate::{CallKind, CallSummary};
+
+/// The name or URI that a request calls; `None` where that cannot be read.
+pub(crate) fn target(frame: &str) -> Option<String> {
+    let index = FrameIndex::at(frame.as_bytes())?;
+    let call = CallFrame::read(frame, &index).ok()?;
+    Some(call.target.into_owned())
+}
+
+/// Reads what a request of this kind calls.
+pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
+    let call = CallFrame::read(frame.text(), frame.index())?;
+    let digest = digest(kind, &call.target, &call.canonical_arguments()?);
+    Ok(CallSummary {
+        kind,
+        target: call.target.into_owned(),
+        arguments: call.arguments.map(str::to_owned),
+        digest,
+    })
+}
+
+/// The token in `params._meta.progressToken`.
+pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
+    let token = frame.member(FramePart::Meta, "progressToken")?;
+    Id::read(serde_json::from_str(token).ok()?)
+}
+
+/// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
+fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [kind.word(), target, canonical_arguments] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    HEXLOWER.encode(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(frame: &str) -> CallSummary {
+        let index = FrameIndex::at(frame.as_bytes()).unwrap();
+        summary(CallKind::Tool, Frame::of_text(frame, &index)).unwrap()
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_digest_in_any_order() {
+        let one = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":{"c":2,"d":3}}}}"#,
+        );
+        let two = of(
+            r#"{"id":2,"method":"tools/call","params":{"_meta":{"progressToken":9},"arguments":{"b":{"d":3,"c":2},"a":1},"name":"t"}}"#,
+        );
+        assert_eq!(one.digest, two.digest);
+        assert_eq!(one.target, "t");
+        let other = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":2,"b":{"c":2,"d":3}}}}"#,
+        );
+        assert_ne!(one.digest, other.digest);
+    }
+
+    #[test]
+    fn arguments_stay_out_of_debug() {
+        let call = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":"secret"}}}"#,
+        );
+        assert!(!format!("{call:?}").contains("secret"));
+        assert_eq!(call.arguments.as_deref(), Some(r#"{"a":"secret"}"#));
+    }
+
+    #[test]
+    fn two_different_calls_never_share_a_digest() {
+        let with = |arguments: &str| {
+            let frame = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+            );
+            let index = FrameIndex::at(frame.as_bytes()).unwrap();
+            summary(CallKind::Tool, Frame::of_text(&frame, &index)).map(|call| call.digest)
+        };
+        assert_ne!(
+            with(r#"{"a":18446744073709551617}"#),
+            with(r#"{"a":18446744073709551616}"#)
+        );
+        assert_eq!(
+            with(r#"{"force":true,"force":false}"#),
+            Err(CallDefect::Duplicate)
+        );
+        assert_eq!(with(r#"{"a":1e999}"#), Err(CallDefect::Number));
+    }
+}
