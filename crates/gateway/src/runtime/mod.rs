@@ -19,7 +19,7 @@ use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
-use crate::callers::Callers;
+use crate::callers::{Callers, CurrentCaller};
 use crate::config::{Config, LocalResponder, Server};
 use crate::learned_facts::LearnedFacts;
 use crate::responder_bridge::ResponderBridge;
@@ -199,12 +199,16 @@ impl Runtime {
     }
 
     /// A session of this caller with this server.
-    pub(crate) fn session_context(&self, server: &Server, caller: &str) -> SessionContext {
+    pub(crate) fn session_context(
+        &self,
+        server: &Server,
+        caller: &Arc<CurrentCaller>,
+    ) -> SessionContext {
         let name = &server.settings.server;
         let key = self.record.identity_key();
         let identity = SessionIdentity {
             server: server_identity(server, key, std::env::vars_os()),
-            caller: caller.to_owned(),
+            caller: caller.get().binding().to_owned(),
         };
         let answering = self.answering.clone();
         let link = move |id: &str| match &*answering.borrow() {
@@ -215,6 +219,7 @@ impl Runtime {
         SessionContext {
             server: name.clone(),
             identity,
+            caller: caller.clone(),
             link: Arc::new(link),
             answerer: self.responders.get(name).cloned(),
         }

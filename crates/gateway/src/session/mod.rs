@@ -25,6 +25,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
+use crate::callers::CurrentCaller;
 use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::responder_bridge::ResponderBridge;
@@ -119,6 +120,9 @@ pub(crate) struct SessionContext {
     pub server: String,
     /// The caller and the server of these calls, as the record tells them apart.
     pub identity: SessionIdentity,
+    /// The caller, as its newest proof names it.
+    #[expect(dead_code, reason = "rules will read it")]
+    pub caller: Arc<CurrentCaller>,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
     /// The responder that is asked at once what comes to the operator's desk.

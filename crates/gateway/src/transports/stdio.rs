@@ -4,6 +4,7 @@ use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::thread;
 
+use crate::callers::{Caller, CurrentCaller};
 use crate::config::Server;
 use crate::frame::Frame;
 use crate::runtime::{Runtime, StartError};
@@ -166,7 +167,8 @@ fn start(
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<Started, StartError> {
-    let who = runtime.session_context(server, "local");
+    let caller = CurrentCaller::new(Caller::local());
+    let who = runtime.session_context(server, &caller);
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
     attach(&session).map_err(fault_of(server))?;

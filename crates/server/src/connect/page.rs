@@ -11,6 +11,8 @@ use serde::Deserialize;
 
 use super::link::LinkToken;
 use super::pending_visits::{End, VisitClaim};
+#[cfg(feature = "oauth")]
+use super::templates::Host;
 use super::templates::{Ask, Notice, PageBody, style};
 use super::{Behind, Connect, Inner, Secret};
 use crate::seal::SealError;
@@ -176,12 +178,12 @@ impl Inner {
         match behind {
             Behind::Secret { label, .. } => page(PageBody::Secret { label, wrong }),
             #[cfg(feature = "oauth")]
-            Behind::Grant { provider, .. } => match provider.known(self.now_ms()).await {
-                Ok(known) => page(PageBody::SignIn {
-                    host: &known.host(),
+            Behind::Grant { provider, .. } => match provider.metadata(self.now_ms()).await {
+                Ok(metadata) => page(PageBody::SignIn {
+                    host: &Host::of(metadata.authorization_endpoint()),
                     scopes: provider.scopes_asked(),
                 }),
-                Err(trouble) => super::oauth::pages::tell(self, Some(ticket), &trouble),
+                Err(trouble) => super::oauth::pages::tell(self, Some(ticket), &trouble.into()),
             },
         }
     }

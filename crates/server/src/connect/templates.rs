@@ -83,6 +83,27 @@ pub(super) struct Host {
     pub(super) site: String,
 }
 
+#[cfg(feature = "oauth")]
+impl Host {
+    /// Returns the host of an address that the person is sent to.
+    pub(super) fn of(address: &str) -> Self {
+        let Ok(link) = mcp_elicit_core::link::Link::parse(address) else {
+            let url = url::Url::parse(address).ok();
+            let site = url.and_then(|url| url.host_str().map(str::to_owned));
+            return Self {
+                before: String::new(),
+                site: site.unwrap_or_default(),
+            };
+        };
+        // As it is spelled on the wire: what only looks like a known name shows itself.
+        let (before, site) = link.host().ascii().split_at(link.host().prefix().len());
+        Self {
+            before: before.to_owned(),
+            site: site.to_owned(),
+        }
+    }
+}
+
 impl Ask<'_> {
     pub(super) fn page(&self, status: StatusCode) -> Response {
         page(self, status)
@@ -173,4 +194,18 @@ pub(super) async fn style() -> Response {
         (CACHE_CONTROL, "max-age=3600"),
     ];
     (headers, [theme::STYLE, OWN_STYLE].concat()).into_response()
+}
+
+#[cfg(all(test, feature = "oauth"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_registered_domain_is_set_apart() {
+        let host = Host::of("https://login.example.com/authorize");
+        assert_eq!(
+            (host.before.as_str(), host.site.as_str()),
+            ("login.", "example.com")
+        );
+    }
 }

@@ -23,7 +23,7 @@ use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
-use crate::callers::Unauthenticated;
+use crate::callers::{Caller, CurrentCaller, Unauthenticated};
 use crate::challenge::Challenge;
 use crate::config::{Server, Target};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
@@ -70,6 +70,7 @@ pub(crate) struct McpEndpoint {
 struct ClientSession {
     pool: Arc<Pool>,
     client: Arc<ResponseStreams>,
+    /// The binding of the caller.
     principal: String,
     /// `true` if credentials of its requests go on to the server.
     forwards_credentials: bool,
@@ -147,7 +148,7 @@ impl McpEndpoint {
     }
 
     /// Returns the caller of a request; the refusal where it comes from a page elsewhere, or proves no caller.
-    fn caller(&self, headers: &HeaderMap, from: PeerAddress) -> Result<String, Box<Response>> {
+    fn caller(&self, headers: &HeaderMap, from: PeerAddress) -> Result<Caller, Box<Response>> {
         if !self.origin_guard.admits(headers) {
             return Err(Box::new(from_elsewhere()));
         }
@@ -207,14 +208,18 @@ impl McpEndpoint {
     }
 
     /// Returns what starts sessions for this caller, whose frames go there.
-    fn starts(self: &Arc<Self>, principal: &str, client: &Arc<ResponseStreams>) -> Start {
-        let (endpoint, principal, client) = (self.clone(), principal.to_owned(), client.clone());
-        Box::new(move |beside| endpoint.start_session(&principal, &client, beside))
+    fn starts(
+        self: &Arc<Self>,
+        caller: &Arc<CurrentCaller>,
+        client: &Arc<ResponseStreams>,
+    ) -> Start {
+        let (endpoint, caller, client) = (self.clone(), caller.clone(), client.clone());
+        Box::new(move |beside| endpoint.start_session(&caller, &client, beside))
     }
 
     fn start_session(
         &self,
-        principal: &str,
+        caller: &Arc<CurrentCaller>,
         client: &Arc<ResponseStreams>,
         beside: Beside,
     ) -> Result<Started, StartError> {
@@ -224,7 +229,7 @@ impl McpEndpoint {
             is_pushed: beside.is_pushed,
             ..self.server.settings.clone()
         };
-        let who = self.runtime.session_context(&self.server, principal);
+        let who = self.runtime.session_context(&self.server, caller);
         let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
@@ -266,12 +271,12 @@ impl McpEndpoint {
         &self,
         pool: Arc<Pool>,
         client: Arc<ResponseStreams>,
-        principal: &str,
+        caller: &CurrentCaller,
     ) -> Arc<ClientSession> {
         Arc::new(ClientSession {
             pool,
             client,
-            principal: principal.to_owned(),
+            principal: caller.get().binding().to_owned(),
             forwards_credentials: self.runtime.callers.forwards_credentials(),
             stream_ids: AtomicU64::new(0),
             used: AtomicU64::new(clock::now().as_millis()),
@@ -280,7 +285,8 @@ impl McpEndpoint {
 
     /// Returns what the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
     /// for another.
-    fn shared(self: &Arc<Self>, principal: &str) -> Result<Arc<ClientSession>, Box<Response>> {
+    fn shared(self: &Arc<Self>, caller: Caller) -> Result<Arc<ClientSession>, Box<Response>> {
+        let principal = caller.binding();
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
         if let Some(held) = sessions.get(&name) {
@@ -293,13 +299,14 @@ impl McpEndpoint {
             has_room(&sessions, principal)?;
         }
         let client = Arc::new(ResponseStreams::default());
-        let start = self.starts(principal, &client);
+        let caller = CurrentCaller::new(caller);
+        let start = self.starts(&caller, &client);
         let most = match &self.server.target {
             Target::Program(_) if !self.server.share_child => pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
         let pool = Pool::growing(start, most, self.children.clone());
-        let held = self.client_session(pool, client, principal);
+        let held = self.client_session(pool, client, &caller);
         sessions.insert(name, held.clone());
         Ok(held)
     }
@@ -307,20 +314,21 @@ impl McpEndpoint {
     /// A session for a client that opens one, under a name that nobody can guess.
     fn own(
         self: &Arc<Self>,
-        principal: &str,
+        caller: Caller,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
-        has_room(&self.sessions(), principal)?;
+        has_room(&self.sessions(), caller.binding())?;
         let Ok(name) = encryption::random_id() else {
             let why = "no randomness for a session";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));
         };
         let client = Arc::new(ResponseStreams::of_one_client());
-        let pool = Pool::of_one(self.starts(principal, &client));
+        let caller = CurrentCaller::new(caller);
+        let pool = Pool::of_one(self.starts(&caller, &client));
         let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
-        let held = self.client_session(pool, client, principal);
+        let held = self.client_session(pool, client, &caller);
         let mut sessions = self.sessions();
-        if let Err(full) = has_room(&sessions, principal) {
+        if let Err(full) = has_room(&sessions, &held.principal) {
             drop(sessions);
             held.end();
             return Err(full);
@@ -333,7 +341,7 @@ impl McpEndpoint {
     fn named(
         &self,
         headers: &HeaderMap,
-        caller: &str,
+        caller: &Caller,
     ) -> Result<Arc<ClientSession>, Box<Response>> {
         if let Some(wrong) = wrong_in_session(headers) {
             return Err(Box::new(wrong));
@@ -348,7 +356,7 @@ impl McpEndpoint {
         };
         let held = self.sessions().get(name).cloned();
         // Another principal's session is not there, as far as this one can tell.
-        match held.filter(|held| held.principal == caller && !name.contains(' ')) {
+        match held.filter(|held| held.principal == caller.binding() && !name.contains(' ')) {
             Some(held) => {
                 held.touch();
                 Ok(held)
@@ -423,7 +431,7 @@ async fn post(
         Err(response) => return *response,
     };
     // The body may have taken its time, and the caller's key may have been revoked meanwhile.
-    if !endpoint.runtime.callers.is_valid(&caller) {
+    if !endpoint.runtime.callers.is_valid(caller.binding()) {
         return Unauthenticated::Key(TokenRejection::Revoked).response();
     }
     let said = RequestFacts::of(&message.frame, &message.index);
@@ -438,7 +446,7 @@ async fn post(
         {
             return with_id(&message.frame, &message.index, wrong);
         }
-        return match endpoint.shared(&caller) {
+        return match endpoint.shared(caller) {
             Ok(held) => take(&held, &message, &headers, None, true).await,
             Err(response) => *response,
         };
@@ -452,7 +460,7 @@ async fn post(
             Err(response) => *response,
         };
     }
-    match endpoint.own(&caller) {
+    match endpoint.own(caller) {
         Ok((name, held)) => {
             let response = take(&held, &message, &headers, Some(name.clone()), false).await;
             if Challenge::is(response.status()) {

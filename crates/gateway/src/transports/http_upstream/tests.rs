@@ -199,6 +199,7 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
             },
             caller: "anonymous".to_owned(),
         },
+        caller: crate::callers::CurrentCaller::new(crate::callers::Caller::local()),
         link: Arc::new(|_| None),
         answerer: None,
     };

@@ -16,125 +16,22 @@
 //! - [`Provider`]: who is asked, and how it is found
 //! - [`Grant`], [`Subject`]: what comes of it
 //! - `flow`: what the browser carries there and back
-//! - `token`: from a code to a grant
 //! - `pages`: leaving and coming back; `error`: what can go wrong, in words for a person
-//! - `http`: the requests to providers
+//!
+//! The requests to providers are `mcp-elicit-oidc`'s.
 
 mod error;
 mod flow;
-mod http;
 pub(super) mod pages;
-mod provider;
-mod token;
 
-use std::fmt;
 use std::future::Future;
-use std::time::Duration;
 
-use super::{Behind, CannotSave, ConnectBuilder, Inner, Saved, Secret, Session};
+use super::{Behind, CannotSave, ConnectBuilder, Inner, Saved, Session};
 
-pub use provider::{Provider, ProviderError};
+pub use mcp_elicit_oidc::{Grant, Provider, ProviderError, Subject};
 
 pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
 type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
-
-/// A person's grant to this server; its tokens are masked in `Debug`.
-///
-/// ```
-/// use mcp_elicit_server::connect::CannotSave;
-/// use mcp_elicit_server::connect::oauth::Grant;
-///
-/// async fn save(principal: String, grant: Grant) -> Result<(), CannotSave> {
-///     if !grant.scopes().iter().any(|scope| scope == "calendar.read") {
-///         return Err(CannotSave("Calendar needs to read your events".to_owned()));
-///     }
-///     let (token, refresh, lifetime) = (grant.access_token(), grant.refresh_token(), grant.expires_in());
-///     let account = grant.subject().map(ToString::to_string);
-///     // Store them for this principal.
-///     # let _ = (token, refresh, lifetime, account);
-///     Ok(())
-/// }
-/// ```
-#[derive(Debug)]
-pub struct Grant {
-    access: Secret,
-    refresh: Option<Secret>,
-    expires_in: Option<Duration>,
-    scopes: Vec<String>,
-    subject: Option<Subject>,
-}
-
-impl Grant {
-    /// The access token, for the code that stores it.
-    pub fn access_token(&self) -> &str {
-        self.access.reveal()
-    }
-
-    /// The refresh token, where the provider gave one.
-    pub fn refresh_token(&self) -> Option<&str> {
-        self.refresh.as_ref().map(Secret::reveal)
-    }
-
-    /// Returns how long the access token works from now on, where the provider says so.
-    pub fn expires_in(&self) -> Option<Duration> {
-        self.expires_in
-    }
-
-    /// The scopes that were granted: what was asked for, unless the provider says otherwise.
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
-    }
-
-    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an
-    /// issuer.
-    pub fn subject(&self) -> Option<&Subject> {
-        self.subject.as_ref()
-    }
-}
-
-/// A person at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person permanently).
-///
-/// Its `Display` is a name for [`ServerSettings::principal`](crate::ServerSettings::principal): `issuer#subject`. An
-/// issuer has no `#`, so no two people share it.
-///
-/// ```
-/// use mcp_elicit_server::connect::oauth::Subject;
-///
-/// let subject = Subject::new("https://accounts.example.com", "1001");
-/// assert_eq!((subject.issuer(), subject.subject()), ("https://accounts.example.com", "1001"));
-/// assert_eq!(subject.to_string(), "https://accounts.example.com#1001");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Subject {
-    issuer: String,
-    subject: String,
-}
-
-impl Subject {
-    /// The person whom `issuer` calls `subject`, such as the two claims of an access token say.
-    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
-        Self {
-            issuer: issuer.into(),
-            subject: subject.into(),
-        }
-    }
-
-    /// `iss`.
-    pub fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    /// `sub`.
-    pub fn subject(&self) -> &str {
-        &self.subject
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.issuer, self.subject)
-    }
-}
 
 /// The way in which visitors sign in.
 pub(super) struct SignIn {
@@ -256,31 +153,5 @@ impl Inner {
 
     fn sign_in_redirect_uri(&self) -> String {
         format!("{}/signed-in", self.base)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_show_themselves_nowhere() {
-        let grant = Grant {
-            access: Secret("at-123".into()),
-            refresh: Some(Secret("rt-456".into())),
-            expires_in: Some(Duration::from_hours(1)),
-            scopes: vec!["calendar".into()],
-            subject: Some(Subject::new("https://a.example", "ada")),
-        };
-        let shown = format!("{grant:?}");
-        assert!(
-            !shown.contains("at-123") && !shown.contains("rt-456"),
-            "{shown}"
-        );
-        assert_eq!(grant.access_token(), "at-123");
-        assert_eq!(
-            grant.subject().unwrap().to_string(),
-            "https://a.example#ada"
-        );
     }
 }

@@ -7,8 +7,7 @@ use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY, SET_CO
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_forms::theme::Tone;
-use oauth2::{CsrfToken, PkceCodeChallenge, Scope};
-use serde::Deserialize;
+use mcp_elicit_oidc::{AuthorizationResponse, Grant, OidcError, Provider};
 
 use super::super::link::LinkToken;
 use super::super::pending_visits::End;
@@ -17,8 +16,6 @@ use super::super::{Behind, Connect, Inner};
 use super::SignIn;
 use super::error::FlowError;
 use super::flow::{FlowPurpose, FlowState, forget_many};
-use super::provider::{Known, Provider};
-use super::token;
 use crate::seal;
 
 pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connect> {
@@ -27,15 +24,6 @@ pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connec
         .route("/{ticket}/sign-in", get(sign_in))
         .route("/back/{purpose}", get(back))
         .route("/signed-in", get(signed_in))
-}
-
-/// The parameters with which a provider redirects a browser (RFC 6749, 4.1.2; RFC 9207).
-#[derive(Deserialize)]
-struct Answer {
-    state: Option<String>,
-    code: Option<String>,
-    error: Option<String>,
-    iss: Option<String>,
 }
 
 /// Returns the redirect to the sign-in of a visitor, where there is one.
@@ -116,40 +104,28 @@ async fn leave(
     redirect: String,
     ticket: &LinkToken,
 ) -> Result<Response, FlowError> {
-    let known = provider.known(inner.now_ms()).await?;
-    let random = || seal::unguessable().map_err(|error| FlowError::Unreachable(error.to_string()));
-    let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
+    let metadata = provider.metadata(inner.now_ms()).await?;
+    let random = || seal::unguessable().map_err(|error| OidcError::Unreachable(error.to_string()));
+    let (state, nonce) = (random()?, random()?);
+    let (url, verifier) = provider.authorization_url(&metadata, &redirect, &state, &nonce, &[])?;
     let flow = FlowState {
         errand,
-        state: random()?,
-        verifier: verifier.secret().clone(),
-        nonce: random()?,
+        state,
+        verifier,
+        nonce,
         ticket: ticket.cut(),
     };
-    let client = token::client(provider, &known, redirect)?;
-    let state = || CsrfToken::new(flow.state.clone());
-    let mut request = client.authorize_url(state).set_pkce_challenge(challenge);
-    for scope in provider.scopes_asked() {
-        request = request.add_scope(Scope::new(scope.clone()));
-    }
-    if provider.asks_who() {
-        request = request.add_extra_param("nonce", flow.nonce.clone());
-    }
-    for (name, value) in provider.parameters() {
-        request = request.add_extra_param(name, value);
-    }
-    let (url, _) = request.url();
     let cookie = flow.set_cookie(inner);
-    let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
-    redirect_to(url.as_str(), cookie)
-        .ok_or_else(|| FlowError::Setup("its address fits no header".to_owned()))
+    let cookie = cookie.map_err(|error| OidcError::Unreachable(error.to_string()))?;
+    redirect_to(&url, cookie)
+        .ok_or_else(|| OidcError::Setup("its address fits no header".to_owned()).into())
 }
 
 /// Back from letting this server in.
 async fn back(
     State(connect): State<Connect>,
     Path(purpose): Path<String>,
-    Query(answer): Query<Answer>,
+    Query(answer): Query<AuthorizationResponse>,
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
@@ -158,14 +134,19 @@ async fn back(
     };
     // Each purpose has a redirect URI of its own: another provider's answer does not count here.
     if flow.ticket.purpose != purpose {
-        return tell(inner, Some(&flow.ticket), &FlowError::WrongIssuer);
+        return tell(inner, Some(&flow.ticket), &OidcError::WrongIssuer.into());
     }
     let mut response = arrive(inner, &parts, &flow, answer).await;
     forget(inner, &flow, response.headers_mut());
     response
 }
 
-async fn arrive(inner: &Inner, parts: &Parts, flow: &FlowState, answer: Answer) -> Response {
+async fn arrive(
+    inner: &Inner,
+    parts: &Parts,
+    flow: &FlowState,
+    answer: AuthorizationResponse,
+) -> Response {
     let ticket = &flow.ticket;
     if inner.now_ms() >= ticket.until_ms {
         return inner.expired();
@@ -182,9 +163,7 @@ async fn arrive(inner: &Inner, parts: &Parts, flow: &FlowState, answer: Answer) 
     };
     let redirect = inner.redirect_uri(&ticket.purpose);
     let stored = async {
-        let known = provider.known(inner.now_ms()).await?;
-        let code = code(&known, answer)?;
-        let grant = token::exchange(provider, &known, redirect, flow, code).await?;
+        let grant = exchange(inner, provider, &redirect, flow, answer).await?;
         let saved = save(ticket.principal.clone(), grant).await;
         saved.map_err(|cannot| FlowError::Unsaved(cannot.to_string()))
     };
@@ -197,10 +176,26 @@ async fn arrive(inner: &Inner, parts: &Parts, flow: &FlowState, answer: Answer) 
     }
 }
 
+/// Exchanges the answer of a flow for a grant.
+async fn exchange(
+    inner: &Inner,
+    provider: &Provider,
+    redirect: &str,
+    flow: &FlowState,
+    answer: AuthorizationResponse,
+) -> Result<Grant, OidcError> {
+    let metadata = provider.metadata(inner.now_ms()).await?;
+    let code = answer.code(&metadata)?;
+    let verifier = flow.verifier.clone();
+    provider
+        .exchange_code(&metadata, redirect, code, verifier, &flow.nonce)
+        .await
+}
+
 /// Back from saying who the visitor is.
 async fn signed_in(
     State(connect): State<Connect>,
-    Query(answer): Query<Answer>,
+    Query(answer): Query<AuthorizationResponse>,
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
@@ -214,18 +209,20 @@ async fn signed_in(
     response
 }
 
-async fn recognise(inner: &Inner, flow: &FlowState, answer: Answer) -> Result<Response, FlowError> {
+async fn recognise(
+    inner: &Inner,
+    flow: &FlowState,
+    answer: AuthorizationResponse,
+) -> Result<Response, FlowError> {
     if inner.now_ms() >= flow.ticket.until_ms {
         return Ok(inner.expired());
     }
     let Some(sign_in) = &inner.sign_in else {
         return Ok(StatusCode::NOT_FOUND.into_response());
     };
-    let known = sign_in.provider.known(inner.now_ms()).await?;
-    let code = code(&known, answer)?;
     let redirect = inner.sign_in_redirect_uri();
-    let grant = token::exchange(&sign_in.provider, &known, redirect, flow, code).await?;
-    let odd = |why: &str| FlowError::Odd(why.to_owned());
+    let grant = exchange(inner, &sign_in.provider, &redirect, flow, answer).await?;
+    let odd = |why: &str| FlowError::from(OidcError::Odd(why.to_owned()));
     let subject = grant.subject().ok_or_else(|| odd("nobody signed in"))?;
     let Some(principal) = (sign_in.name)(subject) else {
         return Ok(inner.say(
@@ -237,7 +234,7 @@ async fn recognise(inner: &Inner, flow: &FlowState, answer: Answer) -> Result<Re
     };
     let session = SignIn::session(inner);
     let cookie = session.set_cookie_at(&principal, (inner.clock)());
-    let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
+    let cookie = cookie.map_err(|error| OidcError::Unreachable(error.to_string()))?;
     let here = inner.address(&flow.ticket);
     here.and_then(|here| redirect_to(&here, cookie))
         .ok_or_else(|| odd("the way back fits no header"))
@@ -255,25 +252,9 @@ fn flow_of(
     inner: &Inner,
     parts: &Parts,
     errand: FlowPurpose,
-    answer: &Answer,
+    answer: &AuthorizationResponse,
 ) -> Option<FlowState> {
-    FlowState::back(inner, parts, errand, answer.state.as_deref()?)
-}
-
-/// The code of an answer that comes from whom it should (RFC 9207, 2.4), or why there is none.
-fn code(known: &Known, answer: Answer) -> Result<String, FlowError> {
-    let promised = known.authorization_response_iss_parameter_supported;
-    match (&known.issuer, &answer.iss) {
-        (Some(issuer), Some(iss)) if issuer != iss => return Err(FlowError::WrongIssuer),
-        (_, None) if promised => return Err(FlowError::WrongIssuer),
-        _ => {}
-    }
-    if let Some(error) = answer.error {
-        return Err(FlowError::from_code(&error));
-    }
-    answer
-        .code
-        .ok_or_else(|| FlowError::Odd("neither a code nor an error".to_owned()))
+    FlowState::back(inner, parts, errand, answer.state()?)
 }
 
 /// Returns the response that also deletes old flows.

@@ -5,15 +5,12 @@ use std::sync::Arc;
 
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
-use mcp_elicit_core::link::Link;
 use serde::Deserialize;
 use tokio::sync::Mutex;
-use url::{Host as UrlHost, Url};
+use url::{Host, Url};
 
-use super::super::Secret;
-use super::super::templates::Host;
-use super::error::FlowError;
-use super::http::Http;
+use crate::http::Http;
+use crate::{OidcError, Secret};
 
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
@@ -34,14 +31,14 @@ const OURS: [&str; 9] = [
 /// An OAuth 2 or OpenID Connect provider, and this server as its client.
 ///
 /// ```
-/// use mcp_elicit_server::connect::oauth::Provider;
+/// use mcp_elicit_oidc::Provider;
 ///
 /// let provider = Provider::issuer("https://accounts.example.com", "my-client-id")?
 ///     .secret("from the environment")
 ///     .scopes(["openid", "calendar.read"])
 ///     .parameter("prompt", "consent")?;
 /// # let _ = provider;
-/// # Ok::<(), mcp_elicit_server::connect::oauth::ProviderError>(())
+/// # Ok::<(), mcp_elicit_oidc::ProviderError>(())
 /// ```
 pub struct Provider {
     source: Source,
@@ -50,19 +47,19 @@ pub struct Provider {
     scopes: Vec<String>,
     parameters: Vec<(String, String)>,
     http: Http,
-    found: Mutex<Option<(u64, Arc<Known>)>>,
+    found: Mutex<Option<(u64, Arc<Metadata>)>>,
 }
 
 enum Source {
     /// Publishes where its endpoints are.
     Issuer(Url, String),
-    Endpoints(Arc<Known>),
+    Endpoints(Arc<Metadata>),
 }
 
 /// Why a provider cannot be used as it was given. For the author, at start.
 ///
 /// ```
-/// use mcp_elicit_server::connect::oauth::{Provider, ProviderError};
+/// use mcp_elicit_oidc::{Provider, ProviderError};
 ///
 /// let insecure = Provider::issuer("http://accounts.example.com", "my-client-id");
 /// assert!(matches!(insecure, Err(ProviderError::Insecure(_))));
@@ -90,16 +87,29 @@ pub enum ProviderError {
 }
 
 /// The endpoints of a provider, and what it says about itself (RFC 8414, 2; OpenID Connect Discovery 3).
+///
+/// ```no_run
+/// use mcp_elicit_oidc::{OidcError, Provider};
+///
+/// # async fn f(provider: Provider, now_ms: u64) -> Result<(), OidcError> {
+/// let metadata = provider.metadata(now_ms).await?;
+/// println!("people sign in at {}", metadata.authorization_endpoint());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Deserialize)]
-pub(in super::super) struct Known {
-    pub(super) issuer: Option<String>,
-    pub(super) authorization_endpoint: String,
-    pub(super) token_endpoint: String,
-    pub(super) jwks_uri: Option<String>,
+pub struct Metadata {
+    pub(crate) issuer: Option<String>,
+    pub(crate) authorization_endpoint: String,
+    pub(crate) token_endpoint: String,
+    pub(crate) jwks_uri: Option<String>,
+    #[serde(default)]
+    pub(crate) introspection_endpoint: Option<String>,
+    #[serde(default)]
+    end_session_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     code_challenge_methods_supported: Option<Vec<String>>,
     #[serde(default)]
-    pub(super) authorization_response_iss_parameter_supported: bool,
+    pub(crate) authorization_response_iss_parameter_supported: bool,
 }
 
 impl fmt::Debug for Provider {
@@ -130,11 +140,11 @@ impl Provider {
     /// A provider that publishes nothing about itself, by its two endpoints.
     ///
     /// ```
-    /// use mcp_elicit_server::connect::oauth::Provider;
+    /// use mcp_elicit_oidc::Provider;
     ///
     /// let provider = Provider::endpoints("https://example.com/authorize", "https://example.com/token", "my-client-id")?;
     /// # let _ = provider;
-    /// # Ok::<(), mcp_elicit_server::connect::oauth::ProviderError>(())
+    /// # Ok::<(), mcp_elicit_oidc::ProviderError>(())
     /// ```
     pub fn endpoints(
         authorization: impl Into<String>,
@@ -144,11 +154,13 @@ impl Provider {
         let (authorization, token) = (authorization.into(), token.into());
         secure(&authorization)?;
         secure(&token)?;
-        let known = Known {
+        let known = Metadata {
             issuer: None,
             authorization_endpoint: authorization,
             token_endpoint: token,
             jwks_uri: None,
+            introspection_endpoint: None,
+            end_session_endpoint: None,
             token_endpoint_auth_methods_supported: None,
             code_challenge_methods_supported: None,
             authorization_response_iss_parameter_supported: false,
@@ -200,7 +212,10 @@ impl Provider {
     }
 
     /// The same, asked to say who the person is.
-    pub(super) fn identifying(mut self) -> Result<Self, ProviderError> {
+    ///
+    /// # Errors
+    /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    pub fn identifying(mut self) -> Result<Self, ProviderError> {
         if !matches!(self.source, Source::Issuer(..)) {
             return Err(ProviderError::NoIssuer);
         }
@@ -210,32 +225,36 @@ impl Provider {
         Ok(self)
     }
 
-    pub(super) fn asks_who(&self) -> bool {
+    pub(crate) fn asks_who(&self) -> bool {
         self.scopes.iter().any(|scope| scope == "openid")
     }
 
-    pub(in super::super) fn scopes_asked(&self) -> &[String] {
+    /// Returns the scopes that are asked for.
+    pub fn scopes_asked(&self) -> &[String] {
         &self.scopes
     }
 
-    pub(super) fn client_id(&self) -> &str {
+    pub(crate) fn client_id(&self) -> &str {
         &self.client_id
     }
 
-    pub(super) fn client_secret(&self) -> Option<&str> {
+    pub(crate) fn client_secret(&self) -> Option<&str> {
         self.secret.as_ref().map(Secret::reveal)
     }
 
-    pub(super) fn parameters(&self) -> &[(String, String)] {
+    pub(crate) fn parameters(&self) -> &[(String, String)] {
         &self.parameters
     }
 
-    pub(super) fn http(&self) -> &Http {
+    pub(crate) fn http(&self) -> &Http {
         &self.http
     }
 
-    /// Returns the provider's endpoints. Asked again after a while, and after each failure.
-    pub(in super::super) async fn known(&self, now_ms: u64) -> Result<Arc<Known>, FlowError> {
+    /// Returns the provider's endpoints at this time, in milliseconds since 1970. Asked again after a while, and after each failure.
+    ///
+    /// # Errors
+    /// When the provider does not say, or says what cannot be trusted.
+    pub async fn metadata(&self, now_ms: u64) -> Result<Arc<Metadata>, OidcError> {
         let (url, issuer) = match &self.source {
             Source::Endpoints(known) => return Ok(Arc::clone(known)),
             Source::Issuer(url, issuer) => (url, issuer),
@@ -251,24 +270,24 @@ impl Provider {
         Ok(known)
     }
 
-    async fn discover(&self, url: &Url, issuer: &str) -> Result<Known, FlowError> {
+    async fn discover(&self, url: &Url, issuer: &str) -> Result<Metadata, OidcError> {
         for address in published_at(url) {
             let request = Request::get(address.as_str())
                 .header(ACCEPT, "application/json")
                 .body(Vec::new())
-                .map_err(|error| FlowError::Unreachable(error.to_string()))?;
+                .map_err(|error| OidcError::Unreachable(error.to_string()))?;
             let response = self.http.send(request).await?;
             match response.status() {
                 StatusCode::OK => return read(response.body(), issuer),
                 StatusCode::NOT_FOUND => {}
                 status => {
-                    return Err(FlowError::Unreachable(format!(
+                    return Err(OidcError::Unreachable(format!(
                         "{address} answers {status}"
                     )));
                 }
             }
         }
-        Err(FlowError::Setup(format!(
+        Err(OidcError::Setup(format!(
             "{issuer} publishes nothing about itself"
         )))
     }
@@ -288,63 +307,68 @@ fn published_at(issuer: &Url) -> [Url; 2] {
     ]
 }
 
-fn read(body: &[u8], issuer: &str) -> Result<Known, FlowError> {
-    let known: Known =
-        serde_json::from_slice(body).map_err(|error| FlowError::Odd(error.to_string()))?;
+fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
+    let known: Metadata =
+        serde_json::from_slice(body).map_err(|error| OidcError::Odd(error.to_string()))?;
     if known.issuer.as_deref() != Some(issuer) {
-        return Err(FlowError::Odd(format!(
+        return Err(OidcError::Odd(format!(
             "what is published at {issuer} is about another issuer"
         )));
     }
-    let keys = known.jwks_uri.iter();
-    for endpoint in keys.chain([&known.authorization_endpoint, &known.token_endpoint]) {
-        secure(endpoint).map_err(|error| FlowError::Odd(error.to_string()))?;
+    let others = [
+        &known.jwks_uri,
+        &known.introspection_endpoint,
+        &known.end_session_endpoint,
+    ];
+    let others = others.into_iter().flatten();
+    for endpoint in others.chain([&known.authorization_endpoint, &known.token_endpoint]) {
+        secure(endpoint).map_err(|error| OidcError::Odd(error.to_string()))?;
     }
     let methods = known.code_challenge_methods_supported.as_ref();
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
-        return Err(FlowError::Setup(format!(
+        return Err(OidcError::Setup(format!(
             "{issuer} does not support PKCE with S256"
         )));
     }
     Ok(known)
 }
 
-impl Known {
-    /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
-    pub(super) fn takes_secret_in_body(&self) -> bool {
-        let methods = self.token_endpoint_auth_methods_supported.as_ref();
-        methods.is_some_and(|methods| {
-            let has = |name: &str| methods.iter().any(|method| method == name);
-            !has("client_secret_basic") && has("client_secret_post")
-        })
+impl Metadata {
+    /// Returns the issuer; `None` for a provider that was given by its endpoints.
+    pub fn issuer(&self) -> Option<&str> {
+        self.issuer.as_deref()
     }
 
-    /// Returns the host that the person is sent to.
-    pub(in super::super) fn host(&self) -> Host {
-        let Ok(link) = Link::parse(&self.authorization_endpoint) else {
-            let url = Url::parse(&self.authorization_endpoint).ok();
-            let site = url.and_then(|url| url.host_str().map(str::to_owned));
-            return Host {
-                before: String::new(),
-                site: site.unwrap_or_default(),
-            };
-        };
-        // As it is spelled on the wire: what only looks like a known name shows itself.
-        let (before, site) = link.host().ascii().split_at(link.host().prefix().len());
-        Host {
-            before: before.to_owned(),
-            site: site.to_owned(),
-        }
+    /// Returns the address that people are sent to.
+    pub fn authorization_endpoint(&self) -> &str {
+        &self.authorization_endpoint
     }
+
+    /// Returns the address at which a person signs out (OpenID Connect RP-Initiated Logout, 2.1).
+    pub fn end_session_endpoint(&self) -> Option<&str> {
+        self.end_session_endpoint.as_deref()
+    }
+
+    /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
+    pub(crate) fn takes_secret_in_body(&self) -> bool {
+        in_body_only(self.token_endpoint_auth_methods_supported.as_deref())
+    }
+}
+
+fn in_body_only(methods: Option<&[String]>) -> bool {
+    methods.is_some_and(|methods| {
+        let has = |name: &str| methods.iter().any(|method| method == name);
+        !has("client_secret_basic") && has("client_secret_post")
+    })
 }
 
 /// https, or this machine itself.
 fn secure(text: &str) -> Result<Url, ProviderError> {
     let url = Url::parse(text).map_err(|_| ProviderError::Url(text.to_owned()))?;
     let here = match url.host() {
-        Some(UrlHost::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(UrlHost::Ipv4(address)) => address.is_loopback(),
-        Some(UrlHost::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
         None => return Err(ProviderError::Url(text.to_owned())),
     };
     match url.scheme() {
@@ -413,8 +437,6 @@ mod tests {
         };
         let known = with("jwks_uri", "https://a.example/keys".into()).unwrap();
         assert!(!known.takes_secret_in_body());
-        assert_eq!(known.host().before, "login.");
-        assert_eq!(known.host().site, "example.com");
         let posts = serde_json::json!(["client_secret_post"]);
         let known = with("token_endpoint_auth_methods_supported", posts).unwrap();
         assert!(known.takes_secret_in_body());
@@ -424,6 +446,8 @@ mod tests {
             ("token_endpoint", "http://a.example/token".into()),
             ("authorization_endpoint", "javascript:alert(1)".into()),
             ("jwks_uri", "http://a.example/keys".into()),
+            ("introspection_endpoint", "http://a.example/look".into()),
+            ("end_session_endpoint", "javascript:alert(1)".into()),
             (
                 "code_challenge_methods_supported",
                 serde_json::json!(["plain"]),

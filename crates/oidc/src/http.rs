@@ -12,11 +12,11 @@ const MOST: usize = 512 * 1024;
 
 /// The client of one provider.
 #[derive(Debug, Clone)]
-pub(super) struct Http(reqwest::Client);
+pub(crate) struct Http(reqwest::Client);
 
 /// Why there is no response. The URL is left out: it may hold a code.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HttpError {
+pub(crate) enum HttpError {
     #[error("{0}")]
     Failed(reqwest::Error),
     #[error("the response is larger than {MOST} bytes")]
@@ -32,7 +32,7 @@ impl From<reqwest::Error> for HttpError {
 }
 
 impl Http {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, String> {
         // A cryptography provider that is already installed stays: an author may have chosen another.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
@@ -45,7 +45,7 @@ impl Http {
             .map_err(|error| error.to_string())
     }
 
-    pub(super) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = reqwest::Request::try_from(request)?;
         let mut response = self.0.execute(request).await?;
         let mut body = Vec::new();

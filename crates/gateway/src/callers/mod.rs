@@ -1,5 +1,8 @@
 //! Callers over HTTP: the proof of who sent a request, and the response where there is none.
 
+#[expect(dead_code, reason = "rules will read the facts about a caller")]
+pub(crate) mod caller;
+
 use std::net::IpAddr;
 
 use axum::response::Response;
@@ -8,6 +11,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
+
+pub(crate) use caller::{Caller, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::listener::endpoint::header_checks::refusal;
@@ -66,16 +71,17 @@ impl Callers {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<String, Unauthenticated> {
+    ) -> Result<Caller, Unauthenticated> {
         match self {
-            Self::Unverified(key) => Ok(match headers.get(AUTHORIZATION) {
+            Self::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
                 None => "anonymous".to_owned(),
                 Some(value) => key.caller(value.as_bytes()),
-            }),
+            })),
             Self::Keys(tokens) => {
                 let key = bearer(headers)?;
                 let token = tokens.check(key, Scope::Call, now())?;
-                Ok(format!("{KEY}{}", token.id()))
+                let binding = format!("{KEY}{}", token.id());
+                Ok(Caller::of_key(binding, token.id(), token.name()))
             }
             Self::Proxy(proxy) => {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
@@ -93,8 +99,7 @@ impl Callers {
                     .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
                     .filter(|subject| !subject.contains(['\t', ',']))
                     .ok_or(Unauthenticated::NoSubject)?;
-                // No text of one can be taken for a part of the other.
-                Ok(serde_json::json!([proxy.issuer(), subject]).to_string())
+                Ok(Caller::of_subject(proxy.issuer(), subject))
             }
         }
     }
@@ -175,6 +180,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Unauthenticated> {
 mod tests {
     use mcp_elicit_inbox::state_folder::StateFolder;
 
+    use super::caller::CallerKind;
     use super::*;
     use crate::config::Config;
 
@@ -203,7 +209,10 @@ mod tests {
         let (token, text) = tokens.make("ci", &[Scope::Call], None, now()).unwrap();
         let (_, lists) = tokens.make("bot", &[Scope::List], None, now()).unwrap();
         let callers = Callers::Keys(folder.api_tokens());
-        let identify = |value: &str| callers.identify(&headers(&[("authorization", value)]), None);
+        let identify = |value: &str| {
+            let caller = callers.identify(&headers(&[("authorization", value)]), None);
+            caller.map(|caller| caller.binding().to_owned())
+        };
         let caller = identify(&format!("Bearer {text}")).unwrap();
         assert_eq!(caller, format!("key-{}", token.id()));
         assert_eq!(identify(&format!("bearer  {text}")), Ok(caller.clone()));
@@ -247,9 +256,11 @@ mod tests {
         let callers = proxy();
         let inside = Some("10.0.0.7".parse().unwrap());
         let one = headers(&[("x-forwarded-user", "alice")]);
+        let caller = callers.identify(&one, inside).unwrap();
+        assert_eq!(caller.binding(), r#"["proxy","alice"]"#);
         assert_eq!(
-            callers.identify(&one, inside),
-            Ok(r#"["proxy","alice"]"#.to_owned())
+            (caller.kind(), caller.issuer(), caller.subject()),
+            (CallerKind::Subject, "proxy", "alice")
         );
         for from in [None, Some("192.0.2.1".parse().unwrap())] {
             assert_eq!(
@@ -279,9 +290,9 @@ mod tests {
         let callers = proxy();
         let inside = Some("10.0.0.7".parse().unwrap());
         let caller_of = |name: &str| {
-            callers
-                .identify(&headers(&[("x-forwarded-user", name)]), inside)
-                .unwrap()
+            let headers = headers(&[("x-forwarded-user", name)]);
+            let caller = callers.identify(&headers, inside).unwrap();
+            caller.binding().to_owned()
         };
         let names = ["alice", "\"]alice", "key-1", "anonymous", "local"];
         let callers: std::collections::BTreeSet<_> =

@@ -1,0 +1,174 @@
+//! The caller of a request, as its proof names it.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use mcp_elicit_core::lifecycle::Timestamp;
+
+/// The way in which a caller is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallerKind {
+    /// It proved nothing.
+    Unverified,
+    /// The operating system's user, over stdio.
+    Local,
+    /// The subject of an issuer: of a verified token, or of a trusted proxy's header.
+    Subject,
+    /// An API key.
+    Key,
+}
+
+/// The caller of a request. A part that is not known is empty.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    binding: String,
+    kind: CallerKind,
+    issuer: String,
+    subject: String,
+    name: String,
+    mail: String,
+    claims: Vec<String>,
+    client: String,
+    expires_at: Option<Timestamp>,
+}
+
+impl Caller {
+    /// A caller that proved nothing, under the name that the record tells it apart by.
+    pub(super) fn unverified(binding: String) -> Self {
+        Self::of_kind(CallerKind::Unverified, binding)
+    }
+
+    /// The user of the operating system whose client it is.
+    pub(crate) fn local() -> Self {
+        Self {
+            subject: local_user(),
+            ..Self::of_kind(CallerKind::Local, "local".to_owned())
+        }
+    }
+
+    /// The holder of an API key.
+    pub(super) fn of_key(binding: String, id: &str, name: &str) -> Self {
+        Self {
+            subject: id.to_owned(),
+            name: name.to_owned(),
+            ..Self::of_kind(CallerKind::Key, binding)
+        }
+    }
+
+    /// A subject of an issuer.
+    pub(super) fn of_subject(issuer: &str, subject: &str) -> Self {
+        // No text of one can be taken for a part of the other.
+        let binding = serde_json::json!([issuer, subject]).to_string();
+        Self {
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            ..Self::of_kind(CallerKind::Subject, binding)
+        }
+    }
+
+    fn of_kind(kind: CallerKind, binding: String) -> Self {
+        Self {
+            binding,
+            kind,
+            issuer: String::new(),
+            subject: String::new(),
+            name: String::new(),
+            mail: String::new(),
+            claims: Vec::new(),
+            client: String::new(),
+            expires_at: None,
+        }
+    }
+
+    /// Returns the name by which the record tells callers apart: issuer and subject, or the id of a key; never the text of a token.
+    pub(crate) fn binding(&self) -> &str {
+        &self.binding
+    }
+
+    /// Returns the way in which the caller is known.
+    pub(crate) fn kind(&self) -> CallerKind {
+        self.kind
+    }
+
+    /// Returns the issuer.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Returns the subject at the issuer, the id of the key, or the name of the local user.
+    pub(crate) fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Returns the name for people.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the mail address, which the issuer or the proxy vouches for.
+    pub(crate) fn mail(&self) -> &str {
+        &self.mail
+    }
+
+    /// Returns the values of the groups claim.
+    pub(crate) fn claims(&self) -> &[String] {
+        &self.claims
+    }
+
+    /// Returns the client program, as the token names it.
+    pub(crate) fn client(&self) -> &str {
+        &self.client
+    }
+
+    /// Returns when the proof ends; `None` for one that does not.
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
+    }
+}
+
+/// Prints the way in which the caller is known only.
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The caller of a session. Its names and groups are those of the newest proof; the binding never changes.
+#[derive(Debug)]
+pub(crate) struct CurrentCaller(RwLock<Arc<Caller>>);
+
+impl CurrentCaller {
+    /// The caller, as it is now.
+    pub(crate) fn new(caller: Caller) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Arc::new(caller))))
+    }
+
+    /// Returns the caller as its newest proof names it.
+    pub(crate) fn get(&self) -> Arc<Caller> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Returns the name of the user that this process runs as; its number where the system has no name.
+#[cfg(unix)]
+fn local_user() -> String {
+    let id = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut parts = line.split(':');
+        let (name, _, uid) = (parts.next()?, parts.next()?, parts.next()?);
+        (uid == id).then(|| name.to_owned())
+    });
+    named.unwrap_or(id)
+}
+
+/// Returns the name of the user that this process runs as.
+#[cfg(not(unix))]
+fn local_user() -> String {
+    std::env::var("USERNAME").unwrap_or_default()
+}

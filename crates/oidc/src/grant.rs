@@ -1,0 +1,156 @@
+//! The result of a flow: tokens, and whose account it is.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::Secret;
+
+/// A person's grant to this program; its tokens are masked in `Debug`.
+///
+/// ```
+/// use mcp_elicit_oidc::Grant;
+///
+/// fn store(grant: &Grant) {
+///     let (token, refresh, lifetime) = (grant.access_token(), grant.refresh_token(), grant.expires_in());
+///     let account = grant.subject().map(ToString::to_string);
+///     // Store them for this account.
+///     # let _ = (token, refresh, lifetime, account);
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Grant {
+    pub(crate) access: Secret,
+    pub(crate) refresh: Option<Secret>,
+    pub(crate) expires_in: Option<Duration>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) identity: Option<Identity>,
+}
+
+/// A checked ID token.
+pub(crate) struct Identity {
+    pub(crate) subject: Subject,
+    pub(crate) claims: Map<String, Value>,
+    pub(crate) id_token: Secret,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Grant {
+    /// The access token, for the code that stores it.
+    pub fn access_token(&self) -> &str {
+        self.access.reveal()
+    }
+
+    /// The refresh token, where the provider gave one.
+    pub fn refresh_token(&self) -> Option<&str> {
+        self.refresh.as_ref().map(Secret::reveal)
+    }
+
+    /// Returns how long the access token works from now on, where the provider says so.
+    pub fn expires_in(&self) -> Option<Duration> {
+        self.expires_in
+    }
+
+    /// The scopes that were granted: what was asked for, unless the provider says otherwise.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an
+    /// issuer.
+    pub fn subject(&self) -> Option<&Subject> {
+        self.identity.as_ref().map(|identity| &identity.subject)
+    }
+
+    /// Returns every claim of the checked ID token.
+    pub fn claims(&self) -> Option<&Map<String, Value>> {
+        self.identity.as_ref().map(|identity| &identity.claims)
+    }
+
+    /// Returns the text of the checked ID token, which a logout hands back to the provider.
+    pub fn id_token(&self) -> Option<&str> {
+        self.identity
+            .as_ref()
+            .map(|identity| identity.id_token.reveal())
+    }
+}
+
+/// A person at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person permanently).
+///
+/// Its `Display` is a name for the person: `issuer#subject`. An issuer has no `#`, so no two people share it.
+///
+/// ```
+/// use mcp_elicit_oidc::Subject;
+///
+/// let subject = Subject::new("https://accounts.example.com", "1001");
+/// assert_eq!((subject.issuer(), subject.subject()), ("https://accounts.example.com", "1001"));
+/// assert_eq!(subject.to_string(), "https://accounts.example.com#1001");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Subject {
+    issuer: String,
+    subject: String,
+}
+
+impl Subject {
+    /// The person whom `issuer` calls `subject`, such as the two claims of an access token say.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            subject: subject.into(),
+        }
+    }
+
+    /// `iss`.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// `sub`.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.issuer, self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_show_themselves_nowhere() {
+        let grant = Grant {
+            access: Secret("at-123".into()),
+            refresh: Some(Secret("rt-456".into())),
+            expires_in: Some(Duration::from_hours(1)),
+            scopes: vec!["calendar".into()],
+            identity: Some(Identity {
+                subject: Subject::new("https://a.example", "ada"),
+                claims: Map::from_iter([("email".to_owned(), "ada@a.example".into())]),
+                id_token: Secret("id-789".into()),
+            }),
+        };
+        let shown = format!("{grant:?}");
+        for hidden in ["at-123", "rt-456", "id-789", "ada@"] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
+        assert_eq!(grant.access_token(), "at-123");
+        assert_eq!(
+            grant.subject().unwrap().to_string(),
+            "https://a.example#ada"
+        );
+    }
+}
