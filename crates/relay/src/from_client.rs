@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::calls::{self, Call};
 use crate::client_waits::is_timeout;
-use crate::era::{Client, Server};
+use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse, OWN};
 use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
@@ -67,21 +67,19 @@ impl Relay {
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
-        if matches!(self.client, Client::Unknown) {
-            self.learn_rounds_client(*frame);
+        if self.client.is_unknown() {
+            self.client.learn_rounds(*frame);
         }
-        match (&self.client, &self.server) {
-            (_, Server::Gone) => self.reject(frame, &self.server_ended()),
-            (_, Server::Probing(_)) => self.wait_for_era(frame),
-            (Client::Rounds { .. }, Server::Unknown) => {
+        match self.server.contact() {
+            Contact::Gone => self.reject(frame, &self.server_ended()),
+            Contact::Probing => self.wait_for_era(frame),
+            Contact::New if self.client.answers_with_retries() => {
                 self.begin_probe(frame.at());
                 self.wait_for_era(frame)
             }
+            Contact::Known if !self.client.is_unknown() => self.route(frame, method),
             // Before any opening: the server's own business.
-            (Client::Unknown | Client::Pushed { .. }, Server::Unknown) | (Client::Unknown, _) => {
-                self.start(frame, Start::default())
-            }
-            (_, Server::Pushed { .. } | Server::Rounds { .. }) => self.route(frame, method),
+            Contact::New | Contact::Known => self.start(frame, Start::default()),
         }
     }
 

@@ -307,7 +307,7 @@ impl Relay {
             self.shown_server()
         ));
         self.keep_server_name();
-        self.server = Server::Gone;
+        self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));
         for key in self.asks.keys() {
             let echo = self

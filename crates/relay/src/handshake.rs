@@ -2,25 +2,14 @@
 //! the server first, with the capability added that the gateway has to give.
 
 use crate::ClientFrame;
-use crate::era::Client;
-use crate::era::Server;
-use mcp_elicit_core::wire::{Capability, Id, Meta, Revision, members, message, meta, method};
-use serde_json::Value;
+use crate::era::{Contact, Server};
+use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
 use serde_json::value::RawValue;
 
 use crate::era_probe::{EraProbe, Opening};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::{ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
-
-/// Returns what a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
-/// question does not reach it.
-pub(crate) fn in_session(mut capabilities: Value) -> Value {
-    if let Some(all) = capabilities.as_object_mut() {
-        all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
-    }
-    capabilities
-}
 
 impl Relay {
     /// The client opens a session.
@@ -37,38 +26,30 @@ impl Relay {
             .parse()
             .unwrap_or(Revision::LATEST_PUSHED)
             .min(Revision::LATEST_PUSHED);
-        let declared: Value = serde_json::from_str(capabilities).unwrap_or_default();
-        self.client = Client::Pushed {
-            revision: spoken,
-            capability: Capability::from_client(&declared, spoken),
-            info: members::member(params, "clientInfo")
-                .map_or("{}", RawValue::get)
-                .to_owned(),
-            capabilities: capabilities.to_owned(),
-        };
+        self.client.open_session(params, spoken);
         let opening = Opening::Initialize {
             stream: frame.stream(),
             id: id.clone(),
             revision: asked,
         };
-        match &self.server {
-            Server::Unknown => {}
-            Server::Pushed { .. } | Server::Rounds { .. } => {
+        match self.server.contact() {
+            Contact::New => {}
+            Contact::Known => {
                 self.answer_opening(opening);
                 return ClientForward::Handled;
             }
-            Server::Probing(_) => return self.wait_for_era(frame),
-            Server::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Probing => return self.wait_for_era(frame),
+            Contact::Gone => return self.reject(frame, &self.server_ended()),
         }
         let probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
             // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
-            self.server = Server::Probing(probe.with_older(spoken, params.to_owned()));
+            self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
             let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
             self.tell_server(newest, None);
             return ClientForward::Handled;
         }
-        self.server = Server::Probing(probe);
+        self.server = Server::probing(probe);
         let capabilities = self.with_declared(capabilities, spoken);
         self.forward_with(*frame, params, "capabilities", capabilities)
     }
@@ -98,23 +79,25 @@ impl Relay {
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        self.learn_rounds_client(*frame);
+        self.client.learn_rounds(*frame);
         let opening = Opening::Discover {
             stream: frame.stream(),
             id: id.clone(),
         };
-        match &self.server {
-            Server::Unknown => {}
-            Server::Pushed { .. } => {
+        match self.server.contact() {
+            Contact::New => {}
+            // The server's own answer may change, and may depend on who asks.
+            Contact::Known if self.server.asks_in_results() => {
+                return self.route(frame, method::DISCOVER);
+            }
+            Contact::Known => {
                 self.answer_opening(opening);
                 return ClientForward::Handled;
             }
-            // The server's own answer may change, and may depend on who asks.
-            Server::Rounds { .. } => return self.route(frame, method::DISCOVER),
-            Server::Probing(_) => return self.wait_for_era(frame),
-            Server::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Probing => return self.wait_for_era(frame),
+            Contact::Gone => return self.reject(frame, &self.server_ended()),
         }
-        self.server = Server::Probing(EraProbe::new(id, opening));
+        self.server = Server::probing(EraProbe::new(id, opening));
         self.timers
             .set(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = Meta::from_params(Some(params))
@@ -127,25 +110,6 @@ impl Relay {
             Some(Ok(params)) => self.send_changed(*frame, &params),
             Some(Err(_)) | None => ClientForward::AsIs(None),
         }
-    }
-
-    /// Remembers what a request of the rounds era says about its client. `false` when it is none.
-    pub(crate) fn learn_rounds_client(&mut self, frame: Frame<'_>) -> bool {
-        let params = frame.params();
-        let Ok(meta) = Meta::from_params(params) else {
-            return false;
-        };
-        if !meta.is_rounds() {
-            return false;
-        }
-        self.client = Client::Rounds {
-            info: meta.client_info().map(|info| info.get().to_owned()),
-            capabilities: meta
-                .client_capabilities()
-                .map_or("{}", RawValue::get)
-                .to_owned(),
-        };
-        true
     }
 
     fn forward_with(

@@ -99,7 +99,7 @@ pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
 use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
-use era::{Client, Server};
+use era::{Client, Contact, Server};
 use incoming::ClientFrame;
 pub use learned::Learned;
 use limits::Limits;
@@ -163,8 +163,8 @@ impl Relay {
     /// A relay that has seen nothing yet.
     pub fn new(settings: RelaySettings, seal: StateSeal) -> Self {
         Self {
-            client: Client::Unknown,
-            server: Server::Unknown,
+            client: Client::default(),
+            server: Server::default(),
             reported_name: server_name::ReportedName::default(),
             early_requests: EarlyRequests::default(),
             catalog: Catalog::default(),
@@ -361,7 +361,7 @@ impl Relay {
 
     /// Returns whether the server has ended.
     pub fn is_over(&self) -> bool {
-        matches!(self.server, Server::Gone)
+        self.server.contact() == Contact::Gone
     }
 
     /// The revision spoken with the server, once known.

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use crate::era::Server;
 use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::ErrorResponse;
-use crate::handshake::in_session;
 use crate::negotiation::declare;
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -41,11 +40,7 @@ impl Relay {
             }
             ProbeRequest::Initialize => {
                 let revision = Revision::LATEST_PUSHED;
-                let capabilities = if self.client.answers_with_retries() {
-                    in_session(self.client.capabilities())
-                } else {
-                    self.client.capabilities()
-                };
+                let capabilities = self.client.capabilities_in_session();
                 let params = json!({
                     "protocolVersion": revision.as_str(),
                     "capabilities": declare(capabilities, self.declared(), revision),
@@ -54,7 +49,7 @@ impl Relay {
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
             }
         };
-        self.server = Server::Probing(probe);
+        self.server = Server::probing(probe);
         self.tell_server(frame, None);
     }
 
@@ -65,13 +60,8 @@ impl Relay {
         id: &Id,
         frame: Frame<'_>,
     ) -> Option<ServerForward> {
-        let Server::Probing(probe) = &mut self.server else {
-            return None;
-        };
-        let step = probe.answered(id)?;
-        let Server::Probing(probe) = std::mem::replace(&mut self.server, Server::Unknown) else {
-            return None;
-        };
+        let step = self.server.probe_mut()?.answered(id)?;
+        let probe = self.server.take_probe()?;
         self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
             Some(result) => self.era_found(&probe, step, id, frame, result.to_owned()),
@@ -155,17 +145,17 @@ impl Relay {
                 let id = self.outbox.new_id();
                 let frame = self.initialize_at(&id, &params, revision);
                 probe.ask_older(id);
-                self.server = Server::Probing(probe);
+                self.server = Server::probing(probe);
                 self.tell_server(frame, None);
             }
             AfterRefusal::Wait(probe) => {
                 let at = now.after(self.settings.probe);
                 self.timers.set(at, Timer::Probe);
-                self.server = Server::Probing(probe);
+                self.server = Server::probing(probe);
             }
             AfterRefusal::AskOther(probe) => self.ask_other(now, probe),
             AfterRefusal::Failed(opening, error) => {
-                self.server = Server::Unknown;
+                self.server = Server::default();
                 self.probe_failed(opening, error.as_deref());
             }
         }
@@ -192,19 +182,17 @@ impl Relay {
 
     /// The server said nothing in time: it is asked the other way too, or given up.
     pub(crate) fn probe_timed_out(&mut self, now: Timestamp) {
-        match std::mem::replace(&mut self.server, Server::Unknown) {
-            Server::Probing(probe) => match probe.timed_out() {
-                // The client's own `initialize` waits for as long as the client does.
-                AfterRefusal::Wait(probe) => self.server = Server::Probing(probe),
-                next => self.after_refusal(now, next),
-            },
-            other => self.server = other,
+        match self.server.take_probe().map(EraProbe::timed_out) {
+            // The client's own `initialize` waits for as long as the client does.
+            Some(AfterRefusal::Wait(probe)) => self.server = Server::probing(probe),
+            Some(next) => self.after_refusal(now, next),
+            None => {}
         }
     }
 
     /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
     pub(crate) fn ended_over_probe(&mut self) -> bool {
-        let over_probe = matches!(&self.server, Server::Probing(probe) if probe.wants_restart());
+        let over_probe = self.server.probe().is_some_and(EraProbe::wants_restart);
         if over_probe {
             self.timers.cancel(Timer::Probe);
             self.outbox.push(Effect::Restart);
@@ -214,15 +202,16 @@ impl Relay {
 
     /// The server runs again after it ended over a question about its era.
     pub(crate) fn restarted(&mut self, now: Timestamp) {
-        match std::mem::replace(&mut self.server, Server::Unknown) {
-            Server::Probing(probe) => self.after_refusal(now, probe.restarted()),
-            Server::Unknown | Server::Pushed { .. } | Server::Rounds { .. } | Server::Gone => {}
+        let probe = self.server.take_probe();
+        self.server = Server::default();
+        if let Some(probe) = probe {
+            self.after_refusal(now, probe.restarted());
         }
     }
 
     /// The stream that waits for the opening, for a server that ends over it.
     pub(crate) fn reject_opening(&mut self, why: &str) {
-        if let Server::Probing(probe) = &self.server
+        if let Some(probe) = self.server.probe()
             && let Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } =
                 probe.opening()
         {

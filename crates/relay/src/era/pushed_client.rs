@@ -1,26 +1,89 @@
 //! Clients of the pushed era (2025-06-18, 2025-11-25): questions that are pushed to them, and their responses.
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{
-    ElicitRequest, ElicitResult, Envelope, Id, Mode, Revision, members, message, method,
+    Capability, ElicitRequest, ElicitResult, Envelope, Id, Mode, Revision, members, message, method,
 };
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::client::ClientEra;
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
-use crate::era::Client;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_server::with_id;
 use crate::unknown_members::with_members;
 use crate::{AskId, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
+/// A client of this era: it opened a session with `initialize`.
+pub(super) struct PushedClient {
+    /// The revision spoken with it.
+    revision: Revision,
+    /// The modes that it can ask in, in this session.
+    capability: Capability,
+    /// `clientInfo`, JSON.
+    info: String,
+    /// `capabilities`, JSON.
+    capabilities: String,
+}
+
+impl PushedClient {
+    /// A client with these params of `initialize`, with which this revision is spoken.
+    pub(super) fn new(params: &RawValue, revision: Revision) -> Self {
+        let member = |name| members::member(params, name).map_or("{}", RawValue::get);
+        let capabilities = member("capabilities");
+        let declared: Value = serde_json::from_str(capabilities).unwrap_or_default();
+        Self {
+            revision,
+            capability: Capability::from_client(&declared, revision),
+            info: member("clientInfo").to_owned(),
+            capabilities: capabilities.to_owned(),
+        }
+    }
+
+    /// Returns the revision spoken with it.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Returns the modes that it can ask in.
+    pub(super) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// `clientInfo`, JSON.
+    pub(super) fn info(&self) -> &str {
+        &self.info
+    }
+
+    /// `capabilities`, JSON.
+    pub(super) fn capabilities(&self) -> &str {
+        &self.capabilities
+    }
+
+    /// Returns whether it can be shown a question in this mode.
+    fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
+        let sayable = form.is_none_or(|form| form.emit(self.revision).is_ok());
+        self.capability.has(mode) && self.revision.has_mode(mode) && sayable
+    }
+
+    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    fn may_have_frame(&self, server: Revision, mode: Mode) -> bool {
+        self.revision >= server || (mode == Mode::Form && server == self.revision)
+    }
+}
+
 impl Relay {
     /// Puts a question before a client of this era.
     pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.outbox.new_id();
-        let Client::Pushed { revision, .. } = self.client else {
+        let ClientEra::Pushed(client) = &self.client.0 else {
             return;
         };
+        let revision = client.revision;
         let Some(question) = self.asks.get(key) else {
             return;
         };
@@ -123,29 +186,14 @@ impl Relay {
     }
 
     /// Returns whether a client of this era can be shown this question.
-    pub(crate) fn can_push(
-        &self,
-        request: &ElicitRequest,
-        form: Option<&mcp_elicit_core::form::Form>,
-    ) -> bool {
-        let Client::Pushed {
-            revision,
-            capability,
-            ..
-        } = &self.client
-        else {
-            return false;
-        };
-        let sayable = form.is_none_or(|form| form.emit(*revision).is_ok());
-        capability.has(request.mode()) && revision.has_mode(request.mode()) && sayable
+    pub(crate) fn can_push(&self, request: &ElicitRequest, form: Option<&Form>) -> bool {
+        matches!(&self.client.0, ClientEra::Pushed(client) if client.can_show(request.mode(), form))
     }
 
     /// Returns whether the server's own frame says the question in the client's revision.
     pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
-        match (&self.client, self.server.revision()) {
-            (Client::Pushed { revision, .. }, Some(server)) => {
-                *revision >= server || (mode == Mode::Form && server == *revision)
-            }
+        match (&self.client.0, self.server.revision()) {
+            (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),
             _ => false,
         }
     }
@@ -160,7 +208,7 @@ impl Relay {
         if !self.client.is_pushed_to() || method == method::CREATE {
             return None;
         }
-        let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
+        let request = serde_json::from_str::<&RawValue>(raw).ok()?;
         let params = members::member(request, "params");
         let id = self.outbox.new_id();
         self.tell_client(

@@ -7,7 +7,75 @@ use crate::from_client::Carried;
 use crate::from_client::Start;
 use crate::{CallId, CallKind, ClientForward, Relay, Timestamp};
 use mcp_elicit_core::wire::frame::Frame;
-use mcp_elicit_core::wire::{ElicitRequest, Id, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Id, Revision, meta};
+use serde_json::{Value, json};
+
+/// A server of this era: it has a session, opened with `initialize`.
+pub(super) struct PushedServer {
+    revision: Revision,
+    /// `InitializeResult`, JSON.
+    result: String,
+    /// Its description of itself, JSON.
+    info: Option<String>,
+}
+
+impl PushedServer {
+    /// A server that opened a session of this revision with this `InitializeResult`, JSON.
+    pub(super) fn new(revision: Revision, result: String) -> Self {
+        let read: Option<Value> = serde_json::from_str(&result).ok();
+        let info = read.and_then(|read| read.get("serverInfo").map(Value::to_string));
+        Self {
+            revision,
+            result,
+            info,
+        }
+    }
+
+    /// Returns the revision spoken with it.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// `serverInfo`, JSON.
+    pub(super) fn info(&self) -> Option<&str> {
+        self.info.as_deref()
+    }
+
+    fn result(&self) -> Value {
+        serde_json::from_str(&self.result).unwrap_or_default()
+    }
+
+    /// Returns whether it declared that it logs.
+    pub(super) fn has_logging(&self) -> bool {
+        self.result()["capabilities"]["logging"].is_object()
+    }
+
+    /// Returns its `InitializeResult` for a client with which this revision is spoken.
+    pub(super) fn initialize_result(&self, spoken: Revision) -> Value {
+        let mut result = self.result();
+        result["protocolVersion"] = json!(spoken.min(self.revision).as_str());
+        result
+    }
+
+    /// Returns the `DiscoverResult` for a client of the other era.
+    pub(super) fn discover_result(&self) -> Value {
+        let found = self.result();
+        let mut made = json!({
+            "resultType": "complete",
+            "supportedVersions": [Revision::V2026_07_28.as_str(), self.revision.as_str()],
+            "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+            "ttlMs": 0,
+            "cacheScope": "private",
+        });
+        if let Some(instructions) = found.get("instructions") {
+            made["instructions"] = instructions.clone();
+        }
+        if let Some(info) = found.get("serverInfo") {
+            made["_meta"] = json!({meta::SERVER_INFO: info});
+        }
+        made
+    }
+}
 
 impl Relay {
     /// The server pushed a question.

@@ -8,6 +8,7 @@ use mcp_elicit_core::wire::{
     Capability, Envelope, InputRequest, InputRequired, InputResponses, Meta, Revision, message,
     meta, method,
 };
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::asks::UnusableReply;
@@ -18,6 +19,44 @@ use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 const REVISION: Revision = Revision::V2026_07_28;
+
+/// A client of this era, as its last request described it.
+pub(super) struct RoundsClient {
+    /// `clientInfo`, JSON.
+    info: Option<String>,
+    /// `clientCapabilities`, JSON.
+    capabilities: String,
+}
+
+impl RoundsClient {
+    /// A client whose request has this `_meta`.
+    pub(super) fn new(meta: &Meta<'_>) -> Self {
+        let capabilities = meta.client_capabilities().map_or("{}", RawValue::get);
+        Self {
+            info: meta.client_info().map(|info| info.get().to_owned()),
+            capabilities: capabilities.to_owned(),
+        }
+    }
+
+    /// `clientInfo`, JSON.
+    pub(super) fn info(&self) -> Option<&str> {
+        self.info.as_deref()
+    }
+
+    /// `clientCapabilities`, JSON.
+    pub(super) fn capabilities(&self) -> &str {
+        &self.capabilities
+    }
+
+    /// Returns what a client of these capabilities can do in a session that the gateway opens for it: what a server pushes
+    /// and is no question does not reach it.
+    pub(super) fn in_session(mut capabilities: Value) -> Value {
+        if let Some(all) = capabilities.as_object_mut() {
+            all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
+        }
+        capabilities
+    }
+}
 
 impl Relay {
     /// Returns what the client declares in this request, and the request with what the gateway adds to it.

@@ -11,14 +11,57 @@ use mcp_elicit_core::wire::Envelope;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses, members};
 use mcp_elicit_core::wire::{message, meta};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::asks::Origin;
 use crate::frame_edit::ErrorResponse;
 use crate::server_round::{Entry, Round};
 use crate::{CallId, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
+
+/// A server of this era: it answered `server/discover`.
+pub(super) struct RoundsServer {
+    /// `DiscoverResult`, JSON.
+    result: String,
+    /// Its description of itself, JSON.
+    info: Option<String>,
+}
+
+impl RoundsServer {
+    /// A server that gave this `DiscoverResult`, JSON.
+    pub(super) fn new(result: String) -> Self {
+        let read: Option<Value> = serde_json::from_str(&result).ok();
+        let info = read.and_then(|read| description(&read).map(Value::to_string));
+        Self { result, info }
+    }
+
+    /// Its description of itself, JSON.
+    pub(super) fn info(&self) -> Option<&str> {
+        self.info.as_deref()
+    }
+
+    /// Returns the `InitializeResult` for a client of the other era, with which this revision is spoken; `name` where the
+    /// server gave none.
+    pub(super) fn initialize_result(&self, spoken: Revision, name: &str) -> Value {
+        let found: Value = serde_json::from_str(&self.result).unwrap_or_default();
+        let info = description(&found).cloned();
+        let mut made = json!({
+            "protocolVersion": spoken.as_str(),
+            "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+            "serverInfo": info.unwrap_or_else(|| json!({"name": name, "version": "0"})),
+        });
+        if let Some(instructions) = found.get("instructions") {
+            made["instructions"] = instructions.clone();
+        }
+        made
+    }
+}
+
+/// Returns where a server of this era says who it is.
+fn description(result: &Value) -> Option<&Value> {
+    result.get("_meta")?.get(meta::SERVER_INFO)
+}
 
 impl Relay {
     /// The server asks in a round.

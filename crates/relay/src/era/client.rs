@@ -1,0 +1,134 @@
+//! The client's side: the era that its client was seen to speak, and what follows from it.
+
+use mcp_elicit_core::wire::{Capability, Meta, Mode, Revision};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::pushed_client::PushedClient;
+use super::rounds_client::RoundsClient;
+use crate::calls::Call;
+use mcp_elicit_core::wire::frame::Frame;
+
+/// The state of the client. Only this module and its files look into it.
+#[derive(Default)]
+pub(crate) struct Client(pub(super) ClientEra);
+
+/// The era of the client.
+#[derive(Default)]
+pub(super) enum ClientEra {
+    /// It has not spoken yet.
+    #[default]
+    Unknown,
+    /// It opened a session with `initialize`.
+    Pushed(PushedClient),
+    /// Each of its requests speaks for itself.
+    Rounds(RoundsClient),
+}
+
+impl Client {
+    /// The client has opened a session with these params of `initialize`, in which this revision is spoken.
+    pub(crate) fn open_session(&mut self, params: &RawValue, revision: Revision) {
+        self.0 = ClientEra::Pushed(PushedClient::new(params, revision));
+    }
+
+    /// Remembers what a request of the rounds era says about its client. `false` when it is none.
+    pub(crate) fn learn_rounds(&mut self, frame: Frame<'_>) -> bool {
+        let known = Meta::from_params(frame.params()).ok();
+        let Some(meta) = known.filter(Meta::is_rounds) else {
+            return false;
+        };
+        self.0 = ClientEra::Rounds(RoundsClient::new(&meta));
+        true
+    }
+
+    /// Returns `true` for a client that has not said yet which era it speaks.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self.0, ClientEra::Unknown)
+    }
+
+    /// Returns `true` for a client of the pushed era: it has a session, in which requests are pushed to it.
+    pub(crate) fn is_pushed_to(&self) -> bool {
+        matches!(self.0, ClientEra::Pushed(_))
+    }
+
+    /// Returns `true` for a client of the rounds era: each request speaks for itself, and retries answer questions.
+    pub(crate) fn answers_with_retries(&self) -> bool {
+        matches!(self.0, ClientEra::Rounds(_))
+    }
+
+    /// Returns the revision in which the client declares what it can do.
+    pub(crate) fn revision(&self) -> Revision {
+        match &self.0 {
+            ClientEra::Pushed(client) => client.revision(),
+            ClientEra::Unknown | ClientEra::Rounds(_) => Revision::V2026_07_28,
+        }
+    }
+
+    /// Returns the modes that the client can ask in: in its session, or in this call.
+    pub(crate) fn capability(&self, call: Option<&Call>) -> Capability {
+        match (&self.0, call) {
+            (ClientEra::Pushed(client), _) => client.capability(),
+            (ClientEra::Rounds(_), Some(call)) => call.capability(),
+            (ClientEra::Rounds(_) | ClientEra::Unknown, _) => Capability::NONE,
+        }
+    }
+
+    /// Returns `true` for a client that knows `notifications/elicitation/complete`: url mode came after 2025-06-18, and the
+    /// notification went with the pushed era.
+    pub(crate) fn knows_completion(&self) -> bool {
+        match &self.0 {
+            ClientEra::Unknown => true,
+            ClientEra::Pushed(client) => client.revision().has_mode(Mode::Url),
+            ClientEra::Rounds(_) => false,
+        }
+    }
+
+    /// Returns a result of the gateway's own as this client reads it: `resultType` is the rounds era's.
+    pub(crate) fn own_result(&self, mut result: Value) -> Value {
+        if !self.answers_with_retries()
+            && let Some(members) = result.as_object_mut()
+        {
+            members.shift_remove("resultType");
+        }
+        result
+    }
+
+    /// `clientInfo`, JSON.
+    pub(crate) fn info(&self) -> Option<String> {
+        match &self.0 {
+            ClientEra::Unknown => None,
+            ClientEra::Pushed(client) => Some(client.info().to_owned()),
+            ClientEra::Rounds(client) => client.info().map(str::to_owned),
+        }
+    }
+
+    /// `clientInfo` as the server is told it: the gateway's own where the client gave none.
+    pub(crate) fn info_or_own(&self) -> Value {
+        self.info()
+            .and_then(|info| serde_json::from_str(&info).ok())
+            .unwrap_or_else(own_info)
+    }
+
+    /// Returns what the client says that it can do; `null` where it said nothing that can be read.
+    pub(crate) fn capabilities(&self) -> Value {
+        let capabilities = match &self.0 {
+            ClientEra::Unknown => return Value::Null,
+            ClientEra::Pushed(client) => client.capabilities(),
+            ClientEra::Rounds(client) => client.capabilities(),
+        };
+        serde_json::from_str(capabilities).unwrap_or_default()
+    }
+
+    /// Returns what the client can do in a session that the gateway opens for it.
+    pub(crate) fn capabilities_in_session(&self) -> Value {
+        match &self.0 {
+            ClientEra::Unknown | ClientEra::Pushed(_) => self.capabilities(),
+            ClientEra::Rounds(_) => RoundsClient::in_session(self.capabilities()),
+        }
+    }
+}
+
+/// `clientInfo` where no client gave one.
+fn own_info() -> Value {
+    json!({"name": "mcp-elicit gateway", "version": env!("CARGO_PKG_VERSION")})
+}

@@ -1,0 +1,157 @@
+//! The server's side: how far it is known, the era that it speaks, and what follows from it.
+
+use mcp_elicit_core::wire::Revision;
+use serde_json::{Value, json};
+
+use super::pushed_server::PushedServer;
+use super::rounds_server::RoundsServer;
+use crate::era_probe::EraProbe;
+
+/// The state of the server. Only this module and its files look into it.
+#[derive(Default)]
+pub(crate) struct Server(pub(super) ServerEra);
+
+/// The era of the server.
+#[derive(Default)]
+pub(super) enum ServerEra {
+    /// It was not spoken to yet.
+    #[default]
+    Unknown,
+    /// It is being asked.
+    Probing(EraProbe),
+    /// It has a session, opened with `initialize`.
+    Pushed(PushedServer),
+    /// It answered `server/discover`.
+    Rounds(RoundsServer),
+    /// It has ended.
+    Gone,
+}
+
+/// How far the server is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    /// It was not spoken to yet.
+    New,
+    /// It is being asked for its era.
+    Probing,
+    /// Its era is known.
+    Known,
+    /// It has ended.
+    Gone,
+}
+
+impl Server {
+    /// The server opened a session of this revision with this `InitializeResult`, JSON.
+    pub(crate) fn pushed(revision: Revision, result: String) -> Self {
+        Self(ServerEra::Pushed(PushedServer::new(revision, result)))
+    }
+
+    /// The server gave this `DiscoverResult`, JSON.
+    pub(crate) fn rounds(result: String) -> Self {
+        Self(ServerEra::Rounds(RoundsServer::new(result)))
+    }
+
+    /// The server is being asked for its era.
+    pub(crate) fn probing(probe: EraProbe) -> Self {
+        Self(ServerEra::Probing(probe))
+    }
+
+    /// The server has ended.
+    pub(crate) fn gone() -> Self {
+        Self(ServerEra::Gone)
+    }
+
+    /// Returns how far the server is known.
+    pub(crate) fn contact(&self) -> Contact {
+        match &self.0 {
+            ServerEra::Unknown => Contact::New,
+            ServerEra::Probing(_) => Contact::Probing,
+            ServerEra::Pushed(_) | ServerEra::Rounds(_) => Contact::Known,
+            ServerEra::Gone => Contact::Gone,
+        }
+    }
+
+    /// Returns the probe, while the server is being asked for its era.
+    pub(crate) fn probe(&self) -> Option<&EraProbe> {
+        match &self.0 {
+            ServerEra::Probing(probe) => Some(probe),
+            _ => None,
+        }
+    }
+
+    /// Returns the probe for a change, while the server is being asked for its era.
+    pub(crate) fn probe_mut(&mut self) -> Option<&mut EraProbe> {
+        match &mut self.0 {
+            ServerEra::Probing(probe) => Some(probe),
+            _ => None,
+        }
+    }
+
+    /// Takes the probe out, which leaves the server as one that was not spoken to; any other state stays.
+    pub(crate) fn take_probe(&mut self) -> Option<EraProbe> {
+        match std::mem::take(&mut self.0) {
+            ServerEra::Probing(probe) => Some(probe),
+            other => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// Returns `true` for a server of the pushed era: it has a session, in which it pushes its questions.
+    pub(crate) fn pushes_questions(&self) -> bool {
+        matches!(self.0, ServerEra::Pushed(_))
+    }
+
+    /// Returns `true` for a server of the rounds era: it asks in its results, and keeps to each request's log level.
+    pub(crate) fn asks_in_results(&self) -> bool {
+        matches!(self.0, ServerEra::Rounds(_))
+    }
+
+    /// Returns the revision spoken with it, once known.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        match &self.0 {
+            ServerEra::Unknown | ServerEra::Probing(_) | ServerEra::Gone => None,
+            ServerEra::Pushed(server) => Some(server.revision()),
+            ServerEra::Rounds(_) => Some(Revision::V2026_07_28),
+        }
+    }
+
+    /// Returns whether a session's server declared that it logs.
+    pub(crate) fn has_logging(&self) -> bool {
+        match &self.0 {
+            ServerEra::Pushed(server) => server.has_logging(),
+            _ => false,
+        }
+    }
+
+    /// `serverInfo`, JSON.
+    pub(crate) fn info(&self) -> Option<String> {
+        match &self.0 {
+            ServerEra::Unknown | ServerEra::Probing(_) | ServerEra::Gone => None,
+            ServerEra::Pushed(server) => server.info().map(str::to_owned),
+            ServerEra::Rounds(server) => server.info().map(str::to_owned),
+        }
+    }
+
+    /// Returns the `InitializeResult` for a client that asked for `asked`; `name` where the server gave none.
+    pub(crate) fn initialize_result(&self, asked: &str, name: &str) -> Value {
+        let spoken = asked
+            .parse::<Revision>()
+            .unwrap_or(Revision::LATEST_PUSHED)
+            .min(Revision::LATEST_PUSHED);
+        match &self.0 {
+            ServerEra::Pushed(server) => server.initialize_result(spoken),
+            ServerEra::Rounds(server) => server.initialize_result(spoken, name),
+            ServerEra::Unknown | ServerEra::Probing(_) | ServerEra::Gone => json!({}),
+        }
+    }
+
+    /// Returns the `DiscoverResult` for a client, of a server that gave none itself.
+    pub(crate) fn discover_result(&self) -> Value {
+        match &self.0 {
+            ServerEra::Pushed(server) => server.discover_result(),
+            _ => json!({}),
+        }
+    }
+}
