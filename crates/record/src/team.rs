@@ -368,6 +368,14 @@ impl Record {
         Err(RecordError::Contended)
     }
 
+    /// Lets go of a question: the same call made again finds it, or its answer, in whatever session.
+    pub fn release(&self, id: &str) {
+        if let Some(live) = self.live().remove(id) {
+            self.presence.may_hold(&live.binding);
+        }
+        self.changed();
+    }
+
     /// Returns the answers that were entered and wait for agreement.
     ///
     /// # Errors

@@ -29,7 +29,8 @@ impl Relay {
             (Origin::Url, Some(call)) => self.collect_urls(call),
             // Answered elsewhere before the client was back: its retry will bring that answer.
             (Origin::ClientRound { round, .. }, _) if !self.client_rounds.is_back(round) => {}
-            (Origin::Pushed { .. } | Origin::ClientRound { .. }, _) | (_, None) => {
+            (Origin::Pushed { .. } | Origin::ClientRound { .. } | Origin::Approval, _)
+            | (_, None) => {
                 self.begin_delivery(vec![key]);
             }
         }
@@ -76,6 +77,7 @@ impl Relay {
     pub(crate) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
         let mut rounds: Vec<CallId> = Vec::new();
         let mut visits: Vec<(CallId, bool)> = Vec::new();
+        let mut decided = Vec::new();
         for (key, reply) in replies {
             let Some(question) = self.take_question(key) else {
                 continue;
@@ -113,7 +115,8 @@ impl Relay {
                 (Origin::ClientRound { entry, round }, _) => {
                     self.retry_goes_on(*round, entry, reply, record);
                 }
-                (Origin::Round { .. } | Origin::Url, None) => {}
+                (Origin::Approval, Some(call)) => decided.push((call, reply, record)),
+                (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
             }
             self.hold_ends(&question);
         }
@@ -122,6 +125,9 @@ impl Relay {
             self.collect_round(now, call);
         }
         self.urls_answered(now, visits);
+        for (call, reply, record) in decided {
+            self.approval_decided(now, call, &reply, record);
+        }
     }
 
     /// The answers went elsewhere.
@@ -142,10 +148,11 @@ impl Relay {
             self.drop_unclaimed(key, ending);
             return;
         }
+        let after = self.asks.get(key).map(Ask::open_for);
         let refusal = match ending {
             Ending::TimedOut => {
                 let fault = LimitFault::TimedOut {
-                    after: self.settings.open_for,
+                    after: after.unwrap_or(self.settings.open_for),
                     seen: false,
                 };
                 ErrorResponse::fault(fault, revision)
@@ -202,7 +209,8 @@ impl Relay {
                     self.fail(now, call, refusal);
                 }
             }
-            (Origin::Round { .. } | Origin::Url, None) => {}
+            (Origin::Approval, Some(call)) => self.approval_fails(call, refusal.message()),
+            (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
         }
     }
 
@@ -259,7 +267,7 @@ impl Relay {
         }
     }
 
-    fn take_question(&mut self, key: AskId) -> Option<Ask> {
+    pub(crate) fn take_question(&mut self, key: AskId) -> Option<Ask> {
         let question = self.asks.remove(key)?;
         if let Origin::ClientRound { round, .. } = question.origin() {
             self.client_rounds.remove_ask(*round, key);

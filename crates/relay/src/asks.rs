@@ -2,6 +2,7 @@
 
 use crate::attribution::Attribution;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::fault::{Finding, PeerFault};
@@ -22,6 +23,7 @@ pub(crate) struct Ask {
     via: AskedVia,
     entry: String,
     frame: Option<Box<str>>,
+    open_for: Duration,
     reusable: bool,
     /// The number of answers of the client's own dialog that could not be used.
     wrong: u32,
@@ -48,6 +50,8 @@ pub(crate) struct NewAsk {
     pub(crate) entry: String,
     /// The server's own frame, when the client may have it as it is.
     pub(crate) frame: Option<Box<str>>,
+    /// The time for which it is open.
+    pub(crate) open_for: Duration,
 }
 
 /// The state of a question.
@@ -102,6 +106,8 @@ pub(crate) enum Origin {
     Round { entry: String },
     /// An entry of an `input_required` that the client answers with its retry.
     ClientRound { entry: String, round: RoundId },
+    /// The gateway itself, before the call goes to the server.
+    Approval,
     /// A link of a `-32042`; the call is made again once it was visited.
     Url,
 }
@@ -215,6 +221,11 @@ impl Ask {
     /// Returns the server's own frame, when the client may have it as it is.
     pub(crate) fn server_frame(&self) -> Option<&str> {
         self.frame.as_deref()
+    }
+
+    /// Returns the time for which it is open.
+    pub(crate) fn open_for(&self) -> Duration {
+        self.open_for
     }
 
     /// Returns `true` if its answer is for the next call when the server refuses it.
@@ -434,6 +445,7 @@ impl Asks {
             via: ask.via,
             entry: ask.entry,
             frame: ask.frame,
+            open_for: ask.open_for,
             wrong: 0,
             reason: None,
             state: AskState::Recording,

@@ -6,14 +6,45 @@ use mcp_elicit_core::wire::members;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::CallKind;
+use crate::decisions::ToolFacts;
+
 /// The number of tools that are remembered.
 const TOOLS: usize = 10_000;
+/// The largest input schema that is kept, in bytes, and the size of all together.
+const MAX_SCHEMA: usize = 64 * 1024;
+const MAX_SCHEMAS: usize = 8 * 1024 * 1024;
 
 /// The tools that the server listed.
 #[derive(Default)]
 pub(crate) struct Catalog {
     /// By name, whether the tool has an output schema.
     tools: HashMap<String, bool>,
+    /// By name, the facts for rules; only where there are rules.
+    facts: HashMap<String, ToolFacts>,
+    /// The size of all schemas in there.
+    schema_bytes: usize,
+}
+
+#[derive(Deserialize)]
+struct Described<'a> {
+    #[serde(default)]
+    annotations: Option<Hints>,
+    #[serde(rename = "inputSchema", borrow, default)]
+    input_schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    #[serde(default)]
+    read_only_hint: Option<bool>,
+    #[serde(default)]
+    destructive_hint: Option<bool>,
+    #[serde(default)]
+    idempotent_hint: Option<bool>,
+    #[serde(default)]
+    open_world_hint: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -39,7 +70,67 @@ impl Catalog {
         }
     }
 
-    /// Forgets all tools: the server has others now.
+    /// Takes in the facts for rules. Returns the tools whose annotations are others than before: a server could change them to avoid
+    /// a rule.
+    pub(crate) fn learn_facts(&mut self, result: &RawValue) -> Vec<String> {
+        let tools = members::member(result, "tools");
+        let tools =
+            tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
+        let mut changed = Vec::new();
+        for tool in tools.unwrap_or_default() {
+            let Ok(Tool { name, .. }) = serde_json::from_str::<Tool<'_>>(tool.get()) else {
+                continue;
+            };
+            let facts = self.facts_in(tool);
+            let before = self.facts.get(&name);
+            if self.facts.len() >= TOOLS && before.is_none() {
+                return changed;
+            }
+            let hints = |facts: &ToolFacts| {
+                [
+                    facts.read_only,
+                    facts.destructive,
+                    facts.idempotent,
+                    facts.open_world,
+                ]
+            };
+            if before.is_some_and(|before| hints(before) != hints(&facts)) {
+                changed.push(name.clone());
+            }
+            let size = |facts: &ToolFacts| facts.input_schema.as_ref().map_or(0, |text| text.len());
+            self.schema_bytes += size(&facts);
+            if let Some(before) = self.facts.insert(name, facts) {
+                self.schema_bytes -= size(&before);
+            }
+        }
+        changed
+    }
+
+    fn facts_in(&self, tool: &RawValue) -> ToolFacts {
+        let Ok(described) = serde_json::from_str::<Described<'_>>(tool.get()) else {
+            return ToolFacts::default();
+        };
+        let schema = described.input_schema.map(RawValue::get);
+        let schema = schema.filter(|schema| {
+            schema.len() <= MAX_SCHEMA && self.schema_bytes + schema.len() <= MAX_SCHEMAS
+        });
+        let hints = described.annotations;
+        let hint = |of: fn(&Hints) -> Option<bool>| hints.as_ref().and_then(of);
+        ToolFacts {
+            read_only: hint(|hints| hints.read_only_hint),
+            destructive: hint(|hints| hints.destructive_hint),
+            idempotent: hint(|hints| hints.idempotent_hint),
+            open_world: hint(|hints| hints.open_world_hint),
+            input_schema: schema.map(Into::into),
+        }
+    }
+
+    /// Returns the facts for rules about what is called, where it is a tool that was listed.
+    pub(crate) fn facts_of(&self, kind: CallKind, target: &str) -> Option<&ToolFacts> {
+        self.facts.get(target).filter(|_| kind == CallKind::Tool)
+    }
+
+    /// Forgets which tools have output schemas: the server has others now. Facts for rules stay, to see which change.
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
     }

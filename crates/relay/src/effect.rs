@@ -76,6 +76,11 @@ pub enum Effect {
         /// Why.
         ending: Ending,
     },
+    /// Let go of a question: the same call made again finds it, in whatever session.
+    Leave {
+        /// Its record.
+        record: String,
+    },
     /// The server has accepted the answers: their values may be dropped.
     Delivered {
         /// The records.

@@ -36,6 +36,11 @@ impl ErrorResponse {
         }
     }
 
+    /// Returns the words.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The response that says so.
     pub(crate) fn to_response(&self, id: &Id) -> String {
         let mut error = json!({"code": self.code, "message": self.message});

@@ -79,7 +79,10 @@ impl Relay {
             }
             Contact::Known if !self.client.is_unknown() => self.route(frame, method),
             // Before any opening: the server's own business.
-            Contact::New | Contact::Known => self.start(frame, Start::default()),
+            Contact::New | Contact::Known => match self.refuse_unopened(frame, method) {
+                Some(refused) => refused,
+                None => self.start(frame, Start::default()),
+            },
         }
     }
 
@@ -97,6 +100,11 @@ impl Relay {
         let kind = CallKind::of_method(method);
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)
+        {
+            return forward;
+        }
+        if let Some(kind) = kind
+            && let Some(forward) = self.admit(frame, kind)
         {
             return forward;
         }
@@ -134,6 +142,7 @@ impl Relay {
             call.keep(frame.bytes_of(&sent));
         }
         let key = self.calls.insert(call);
+        self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
             let original = Bytes::copy_from_slice(frame.text().as_bytes());
             self.enqueue(frame.at(), key, original);
@@ -142,8 +151,9 @@ impl Relay {
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
+                let approval = self.approvals.take_delivery(key);
                 self.outbox
-                    .send_to_server(sent, Some(key), carried.delivery);
+                    .send_to_server(sent, Some(key), carried.delivery.or(approval));
                 ClientForward::Handled
             }
         }

@@ -202,6 +202,16 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> ServerForward {
+        if let Some(text) = self.with_approval(key, frame) {
+            self.approvals.forget(key);
+            if let Some(index) = FrameIndex::at(text.as_bytes())
+                && let ServerForward::AsIs { stream, last } =
+                    self.finish(now, key, Frame::of_text(&text, &index))
+            {
+                self.tell_client(stream, text, last);
+            }
+            return ServerForward::Handled;
+        }
         self.calls.end_upstream(key);
         self.turn_ends(key);
         self.end_questions_of(now, key, Ending::CallEnded);
@@ -212,11 +222,18 @@ impl Relay {
             self.keep_result(now, key, frame.text().to_owned());
             return ServerForward::Handled;
         };
-        if call.lists_tools()
-            && let Some(result) = frame.result()
-        {
+        let lists_tools = call.lists_tools();
+        if lists_tools && let Some(result) = frame.result() {
             self.catalog.learn(result);
+            if self.settings.decisions.is_some() {
+                for tool in self.catalog.learn_facts(result) {
+                    tracing::warn!(server = %self.settings.server, %tool, "the annotations of a tool have changed, which rules may look at");
+                }
+            }
         }
+        let Some(call) = self.calls.get(key) else {
+            return ServerForward::Handled;
+        };
         let same_id = call.client_id().as_json() == call.upstream_id().as_json();
         let client_id = call.client_id().clone();
         let translated = self.in_clients_era(key, frame);
@@ -269,6 +286,8 @@ impl Relay {
 
     pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
         self.keep_undelivered(key);
+        let approval = self.approvals.forget(key);
+        self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
         self.round_states.remove_call(key);
         if call.is_held() || call.stream().is_none() {

@@ -136,6 +136,9 @@ impl Relay {
 
     /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
     pub(crate) fn detach(&mut self, key: CallId) {
+        if self.leave_approval(key) {
+            return;
+        }
         if self.leave_unattended(key) {
             self.keep_call(key);
         }

@@ -28,6 +28,7 @@
 //! | `round_states` | the states under which clients have rounds: found again, good for one use |
 //! | `new_asks`, `asks` | a question is checked and recorded; open questions |
 //! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
+//! | [`decisions`], `approvals` | an operator's decisions, as the shell makes them; calls that wait for approval |
 //! | `limits` | size, number and rate of questions |
 //! | `attribution`, `turns`, `call_queue` | the call that a pushed question is for; the calls that are with the server at once |
 //! | `holds`, `client_waits` | held calls: kept alive, handed back, resumed; calls that the client gave up |
@@ -38,6 +39,7 @@
 //! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
 mod answers;
+mod approvals;
 mod asks;
 mod attribution;
 mod call_queue;
@@ -45,6 +47,7 @@ mod calls;
 mod catalog;
 mod client_rounds;
 mod client_waits;
+pub mod decisions;
 mod deliveries;
 mod delivery_reports;
 mod early_requests;
@@ -90,6 +93,7 @@ use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQue
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
+use approvals::Approvals;
 use asks::Asks;
 use call_queue::CallQueue;
 use calls::Calls;
@@ -150,6 +154,7 @@ pub struct Relay {
     queue: CallQueue,
     unattended: Unattended,
     asks: Asks,
+    approvals: Approvals,
     limits: Limits,
     deliveries: Deliveries,
     round_states: RoundStates,
@@ -173,6 +178,7 @@ impl Relay {
             queue: CallQueue::default(),
             unattended: Unattended::default(),
             asks: Asks::default(),
+            approvals: Approvals::default(),
             limits: Limits::new(&settings),
             deliveries: Deliveries::default(),
             round_states: RoundStates::new(seal),

@@ -11,6 +11,7 @@ use crate::NewQuestion;
 use crate::asks::{NewAsk, Origin};
 use crate::attribution::Attribution;
 use crate::calls::Call;
+use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
 use crate::unknown_members::unknown_members;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -35,7 +36,10 @@ impl Relay {
         let unknown = params.map_or_else(Vec::new, unknown_members);
         // Asked in one of several calls, it might be asked in the wrong one.
         let nowhere = attribution.is_ambiguous() && self.client.answers_with_retries();
-        if nowhere && self.settings.answer_with == Audience::Client {
+        if nowhere
+            && self.settings.answer_with == Audience::Client
+            && self.settings.decisions.is_none()
+        {
             let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
             return Err(ErrorResponse::new(-32000, why));
         }
@@ -44,11 +48,26 @@ impl Relay {
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
+        let planned = self.planned(now, &attribution, &origin, &request, form.as_ref());
+        let (team, open_for) = match planned {
+            Planned::Caller { open_for } => (None, open_for),
+            Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
+            Planned::Refuse(refusal) => {
+                return Err(ErrorResponse::new(
+                    -32000,
+                    format!("nobody is asked: {refusal}"),
+                ));
+            }
+        };
         self.limits.admit(now, &request, &self.asks, revision)?;
-        let place = self
-            .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
-            .map_err(|fault| ErrorResponse::fault(fault, revision))?;
-        let until = now.after(self.settings.open_for);
+        let place = match team {
+            Some(_) => AskedVia::People,
+            None => self
+                .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
+                .map_err(|fault| ErrorResponse::fault(fault, revision))?,
+        };
+        let open_for = open_for.unwrap_or(self.settings.open_for);
+        let until = now.after(open_for);
         let frame = frame.filter(|_| self.may_have_frame(request.mode()));
         // The client's own dialog names no call, so its question needs none in full.
         let candidates = match place {
@@ -73,7 +92,7 @@ impl Relay {
             client_info: self.client.info(),
             until,
             outlives: self.outlives(place),
-            team: None,
+            team,
         };
         let entry = self.entry_of(call, &origin, &request);
         let key = self.asks.open(NewAsk {
@@ -85,6 +104,7 @@ impl Relay {
             via: place,
             entry,
             frame: frame.map(Into::into),
+            open_for,
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.add_ask(key);
@@ -117,6 +137,55 @@ impl Relay {
             }
         }
         Ok(())
+    }
+
+    /// Returns the operator's decision about a question. Where several calls may have asked, rules about calls cannot be judged.
+    fn planned(
+        &mut self,
+        now: Timestamp,
+        attribution: &Attribution,
+        origin: &Origin,
+        request: &ElicitRequest,
+        form: Option<&Form>,
+    ) -> Planned {
+        let usual = Planned::Caller { open_for: None };
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return usual;
+        };
+        if *origin == Origin::Approval {
+            let approval = attribution.call.and_then(|call| self.approvals.of(call));
+            return approval.map_or(usual, |approval| {
+                Planned::People(Box::new(approval.people.clone()))
+            });
+        }
+        let known = attribution.call.filter(|_| !attribution.is_ambiguous());
+        let call = known.and_then(|call| self.calls.get_mut(call)?.summary().cloned());
+        let message = request.message();
+        let question = QuestionParts {
+            request,
+            form,
+            has_credentials: form.is_some_and(|form| !secrecy::inspect(form, message).is_empty()),
+        };
+        let call = call
+            .as_ref()
+            .map(|call| (call, self.catalog.facts_of(call.kind, &call.target)));
+        decisions.plan(now, call, question)
+    }
+
+    /// Returns `true` if no rule gives any of these questions of a call to others than the caller, or refuses it.
+    pub(crate) fn all_for_caller<'q>(
+        &mut self,
+        now: Timestamp,
+        call: CallId,
+        mut questions: impl Iterator<Item = &'q ElicitRequest>,
+    ) -> bool {
+        self.settings.decisions.is_none()
+            || questions.all(|request| {
+                // One that is illegal is refused when it is asked.
+                let form = check(request).ok().and_then(|checked| checked.form);
+                let planned = self.planned(now, &call.into(), &Origin::Url, request, form.as_ref());
+                matches!(planned, Planned::Caller { .. })
+            })
     }
 
     /// Before whom a question is put.

@@ -177,6 +177,22 @@ impl Relay {
             return self.reject_state(frame, StateDefect::Foreign);
         };
         self.round_states.use_up(state);
+        // What may begin has to be admitted, whatever was admitted before.
+        if let Some(index) = FrameIndex::at(first.as_bytes()) {
+            let again = ClientFrame::new(
+                Frame::of_text(&first, &index),
+                frame.stream(),
+                frame.at(),
+                None,
+            );
+            let kind = again.method().and_then(CallKind::of_method);
+            if let Some(forward) = kind.and_then(|kind| self.admit(again, kind)) {
+                if let ClientForward::AsIs(call) = forward {
+                    self.outbox.send_to_server(first.clone(), call, None);
+                }
+                return ClientForward::Handled;
+            }
+        }
         let carried = Carried {
             answers: Some(RetryAnswers {
                 responses,

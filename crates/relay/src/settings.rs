@@ -1,10 +1,12 @@
 //! An operator's settings for one server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
 use crate::client_waits::ClientWaits;
+use crate::decisions::Decisions;
 use crate::turns::AskingTargets;
 
 /// The place to which questions go.
@@ -74,6 +76,8 @@ pub struct RelaySettings {
     pub client_waits: ClientWaits,
     /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
     pub client_streams: bool,
+    /// The operator's decisions about calls and questions; `None` where there are none.
+    pub decisions: Option<Arc<dyn Decisions>>,
 }
 
 impl Default for RelaySettings {
@@ -98,6 +102,7 @@ impl Default for RelaySettings {
             askers: AskingTargets::default(),
             client_waits: ClientWaits::default(),
             client_streams: false,
+            decisions: None,
         }
     }
 }

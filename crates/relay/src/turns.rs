@@ -279,7 +279,8 @@ impl Relay {
             };
             call.dequeue();
             if let Some(frame) = call.frame().map(str::to_owned) {
-                self.tell_server(frame, Some(key));
+                let delivery = self.approvals.take_delivery(key);
+                self.outbox.send_to_server(frame, Some(key), delivery);
             }
         }
     }
@@ -342,7 +343,13 @@ impl Relay {
         if self.rule() != Rule::Single {
             return None;
         }
-        let waits = |key: CallId| self.calls.get(key)?.movable_since();
+        let waits = |key: CallId| {
+            let call = self
+                .calls
+                .get(key)
+                .filter(|_| !self.approvals.is_approved(key));
+            call?.movable_since()
+        };
         self.queue.iter().find_map(waits)
     }
 
@@ -352,7 +359,8 @@ impl Relay {
         self.queued_since()?;
         let waits = |key: &CallId| {
             let call = self.calls.get(*key);
-            call.is_some_and(|call| call.movable_since().is_some())
+            let movable = call.is_some_and(|call| call.movable_since().is_some());
+            movable && !self.approvals.is_approved(*key)
         };
         let key = self.queue.iter().find(waits)?;
         self.queue.remove(key);

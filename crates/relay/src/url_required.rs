@@ -24,6 +24,9 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ServerForward {
         let declared = self.client.capability(self.calls.get(key));
+        if !self.urls_for_caller(now, key, frame) {
+            return self.take_urls(now, key, frame);
+        }
         let client_can = self.client.is_pushed_to()
             && declared.has(Mode::Url)
             && !matches!(self.settings.answer_with, Audience::People);
@@ -32,6 +35,22 @@ impl Relay {
         {
             return self.finish(now, key, frame);
         }
+        self.take_urls(now, key, frame)
+    }
+
+    /// Returns `true` if no rule has others asked for the visits, or refuses them.
+    fn urls_for_caller(&mut self, now: Timestamp, key: CallId, frame: Frame<'_>) -> bool {
+        if self.settings.decisions.is_none() {
+            return true;
+        }
+        let required = frame
+            .error()
+            .and_then(|error| UrlRequired::parse(error).ok());
+        required.is_none_or(|required| self.all_for_caller(now, key, required.elicitations.iter()))
+    }
+
+    /// The gateway asks for the visits.
+    fn take_urls(&mut self, now: Timestamp, key: CallId, frame: Frame<'_>) -> ServerForward {
         let Some(required) = self.next_round(now, key, frame.error(), UrlRequired::parse) else {
             return ServerForward::Handled;
         };

@@ -125,7 +125,9 @@ fn meet(one: &Effect, other: &Effect) -> bool {
 
 fn records(effect: &Effect) -> &[String] {
     match effect {
-        Effect::Submit { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
+        Effect::Submit { record, .. } | Effect::End { record, .. } | Effect::Leave { record } => {
+            std::slice::from_ref(record)
+        }
         Effect::BeginDelivery { records, .. }
         | Effect::Delivered { records }
         | Effect::DeliveryRefused { records, .. }

@@ -410,6 +410,7 @@ impl Session {
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),
                 Effect::Record { .. }
+                | Effect::Leave { .. }
                 | Effect::Submit { .. }
                 | Effect::BeginDelivery { .. }
                 | Effect::End { .. }

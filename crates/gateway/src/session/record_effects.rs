@@ -100,6 +100,10 @@ impl Session {
                 later.noted.extend(records);
                 return None;
             }
+            Effect::Leave { record } => {
+                self.record.release(&record);
+                return None;
+            }
             Effect::FindCall {
                 stream,
                 frame,
@@ -252,7 +256,8 @@ impl Session {
             Effect::DropCall { call } => {
                 self.note(self.record.drop_call(&self.tell, SessionKey(call.0)).await);
             }
-            Effect::KeepCall { .. }
+            Effect::Leave { .. }
+            | Effect::KeepCall { .. }
             | Effect::FollowCall { .. }
             | Effect::ToClient { .. }
             | Effect::ToServer { .. }

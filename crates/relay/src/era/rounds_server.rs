@@ -76,7 +76,9 @@ impl Relay {
             return ServerForward::Handled;
         };
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
-        if self.client_answers_all(key, &required) {
+        let asks_caller =
+            self.all_for_caller(now, key, required.questions().map(|(_, question)| question));
+        if asks_caller && self.client_answers_all(key, &required) {
             return self.pass_round_on(now, key, &required, frame.text());
         }
         if let Err(refusal) = self.take_round(now, key, required, asked) {

@@ -1,5 +1,6 @@
 //! The relay under a simulator: a client, a server, a desk and a record on a virtual clock.
 
+mod approvals;
 mod attribution;
 mod bounds;
 mod bridging;

@@ -170,6 +170,7 @@ impl World {
                 | Effect::Delivered { .. }
                 | Effect::InDoubt { .. }
                 | Effect::Abandon { .. } => {}
+                Effect::Leave { record } => self.leave(&record),
                 Effect::DeliveryRefused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
                     self.restarts += 1;

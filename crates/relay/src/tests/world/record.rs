@@ -146,6 +146,11 @@ impl World {
         kept.key = None;
     }
 
+    /// The session lets go of a question.
+    pub(super) fn leave(&mut self, record: &str) {
+        self.store.get_mut(record).unwrap().key = None;
+    }
+
     /// The server refused these answers: they wait for the next call.
     pub(super) fn put_back(&mut self, records: &[String]) {
         for record in records {

@@ -1,0 +1,345 @@
+//! Rules before a call and when a server asks: refused, approved, declined, left and made again, in every pair of eras.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_elicit_core::question::{CallSummary, TeamPlan};
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+
+use super::world::{Asks, World};
+use crate::decisions::{
+    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+};
+use crate::{AskedVia, RelaySettings, StreamId, Timestamp};
+
+/// What is decided about every call and question.
+#[derive(Debug, Default)]
+struct Fixed {
+    admit: Option<Admission>,
+    plan: Option<Planned>,
+    approved: Mutex<Vec<String>>,
+}
+
+impl Decisions for Fixed {
+    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        self.admit.clone().unwrap_or(Admission::Free)
+    }
+
+    fn plan(
+        &self,
+        _: Timestamp,
+        _: Option<(&CallSummary, Option<&ToolFacts>)>,
+        _: QuestionParts<'_>,
+    ) -> Planned {
+        self.plan
+            .clone()
+            .unwrap_or(Planned::Caller { open_for: None })
+    }
+
+    fn approved(&self, _: Timestamp, _: &CallSummary, approval: &Approval, answers: &str) {
+        let said = format!("{} {answers}", approval.people.rule);
+        self.approved.lock().unwrap().push(said);
+    }
+}
+
+fn people() -> PeopleAsked {
+    PeopleAsked {
+        rule: "careful".to_owned(),
+        team: TeamPlan {
+            rule_digest: "d".to_owned(),
+            text: "{}".into(),
+        },
+        open_for: Duration::from_mins(30),
+        hands_back: false,
+    }
+}
+
+fn approval() -> Admission {
+    Admission::Approve(Box::new(Approval {
+        people: people(),
+        edit: Vec::new(),
+    }))
+}
+
+fn refusal() -> RuleRefusal {
+    RuleRefusal {
+        rule: "never".to_owned(),
+        reason: "not here".to_owned(),
+    }
+}
+
+fn settings(fixed: Fixed) -> (RelaySettings, Arc<Fixed>) {
+    let fixed = Arc::new(fixed);
+    let settings = RelaySettings {
+        decisions: Some(fixed.clone()),
+        ..RelaySettings::default()
+    };
+    (settings, fixed)
+}
+
+const ERAS: [(Revision, Revision); 4] = [
+    (Revision::V2025_11_25, Revision::V2025_11_25),
+    (Revision::V2025_11_25, Revision::V2026_07_28),
+    (Revision::V2026_07_28, Revision::V2025_11_25),
+    (Revision::V2026_07_28, Revision::V2026_07_28),
+];
+
+/// A session in which nobody answers by themselves, and whose server asks nothing.
+fn world((client, server): (Revision, Revision), fixed: Fixed) -> (World, Arc<Fixed>) {
+    let (settings, fixed) = settings(fixed);
+    let mut world = World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
+    world.desk = None;
+    (world, fixed)
+}
+
+fn tool_calls(world: &World) -> usize {
+    let is_call = |frame: &&serde_json::Value| frame["method"] == "tools/call";
+    world.server.seen.iter().filter(is_call).count()
+}
+
+/// The response to the request of this id.
+fn response(world: &World, id: u64) -> serde_json::Value {
+    let results = &world.client.results;
+    let found = results.iter().find(|(known, _)| *known == id);
+    found
+        .unwrap_or_else(|| panic!("no response to {id}: {results:?}"))
+        .1
+        .clone()
+}
+
+fn is_error(response: &serde_json::Value) -> bool {
+    response["result"]["isError"] == true
+}
+
+#[test]
+fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
+    for eras in ERAS {
+        let admit = Some(Admission::Refuse(refusal()));
+        let (mut world, _) = world(
+            eras,
+            Fixed {
+                admit,
+                ..Fixed::default()
+            },
+        );
+        let id = world.call();
+        world.settle();
+        let said = response(&world, id);
+        assert!(
+            is_error(&said) && said.to_string().contains("`never`"),
+            "{said}"
+        );
+        assert_eq!(tool_calls(&world), 0);
+    }
+}
+
+#[test]
+fn an_approved_call_is_made_once_and_its_result_says_so() {
+    for eras in ERAS {
+        let admit = Some(approval());
+        let (mut world, fixed) = world(
+            eras,
+            Fixed {
+                admit,
+                ..Fixed::default()
+            },
+        );
+        let id = world.call();
+        world.settle();
+        assert_eq!(tool_calls(&world), 0, "{eras:?}");
+        let open = world.open_on_desk();
+        assert_eq!(open.len(), 1);
+        let asked = &world.store[&open[0]].asked;
+        assert!(asked.via == AskedVia::People && asked.team.is_some() && asked.call.is_some());
+        assert!(world.answer(&open[0], Action::Accept));
+        world.settle();
+        assert_eq!(tool_calls(&world), 1, "{eras:?}");
+        let said = response(&world, id);
+        let note = &said["result"]["_meta"]["mcp-elicit/approval"];
+        assert_eq!(
+            note,
+            &serde_json::json!({"rule": "careful", "edited": []}),
+            "{said}"
+        );
+        assert_eq!(world.store[&open[0]].deliveries, 1);
+        assert_eq!(fixed.approved.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
+    for eras in ERAS {
+        for decline in [true, false] {
+            let admit = Some(approval());
+            let (mut world, _) = world(
+                eras,
+                Fixed {
+                    admit,
+                    ..Fixed::default()
+                },
+            );
+            let id = world.call();
+            world.settle();
+            let open = world.open_on_desk();
+            if decline {
+                world.answer(&open[0], Action::Decline);
+            } else {
+                // Handed back before its time is over: nobody waits.
+                world.pass_time(Duration::from_secs(20));
+                world.tell(crate::Event::Ended {
+                    question: world.store[&open[0]].key.unwrap(),
+                    ending: crate::Ending::TimedOut,
+                });
+            }
+            world.settle();
+            let said = response(&world, id);
+            assert!(
+                is_error(&said) && said.to_string().contains("`careful`"),
+                "{said}"
+            );
+            assert_eq!(tool_calls(&world), 0);
+        }
+    }
+}
+
+#[test]
+fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
+    for eras in ERAS {
+        for answered_between in [true, false] {
+            let admit = Some(approval());
+            let (mut world, _) = world(
+                eras,
+                Fixed {
+                    admit,
+                    ..Fixed::default()
+                },
+            );
+            let first = world.call();
+            world.settle();
+            world.pass_time(Duration::from_secs(51));
+            world.settle();
+            let handed_back = response(&world, first);
+            assert!(
+                handed_back.to_string().contains("Not done yet"),
+                "{handed_back}"
+            );
+            assert_eq!(world.relay.open(), (0, 0), "nothing is left in the session");
+            let open = world.open_on_desk();
+            if answered_between {
+                world.answer(&open[0], Action::Accept);
+                world.settle();
+                assert_eq!(tool_calls(&world), 0, "nobody waits for it");
+            }
+            let second = world.call();
+            world.settle();
+            if !answered_between {
+                assert_eq!(world.open_on_desk(), open, "not asked twice");
+                world.answer(&open[0], Action::Accept);
+                world.settle();
+            }
+            assert_eq!(tool_calls(&world), 1);
+            let said = response(&world, second);
+            assert!(
+                said["result"]["_meta"]["mcp-elicit/approval"].is_object(),
+                "{said}"
+            );
+            // The approval was for one call.
+            world.call();
+            world.settle();
+            assert_eq!(world.open_on_desk().len(), 1);
+            assert_eq!(tool_calls(&world), 1);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_gives_the_call_up_withdraws_the_question() {
+    let admit = Some(approval());
+    let (mut world, _) = world(
+        ERAS[0],
+        Fixed {
+            admit,
+            ..Fixed::default()
+        },
+    );
+    let id = world.call();
+    world.settle();
+    let cancel = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    );
+    world.client_sends(&cancel);
+    world.settle();
+    assert!(world.open_on_desk().is_empty());
+    assert_eq!(world.relay.open(), (0, 0));
+    assert!(world.to_server.is_empty(), "the server knows nothing of it");
+}
+
+#[test]
+fn a_question_for_others_goes_to_people_though_its_client_could_show_it() {
+    for (client, server) in ERAS {
+        let plan = Some(Planned::People(Box::new(people())));
+        let (settings, _) = settings(Fixed {
+            plan,
+            ..Fixed::default()
+        });
+        let mut world =
+            World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
+        world.desk = None;
+        world.call();
+        world.settle();
+        let open = world.open_on_desk();
+        assert_eq!(open.len(), 1, "{client} {server}");
+        assert!(world.store[&open[0]].asked.team.is_some());
+        world.answer(&open[0], Action::Accept);
+        world.settle();
+        let last = &world.client.results.last().unwrap().1;
+        assert!(!is_error(last) && last["result"].is_object(), "{last}");
+    }
+}
+
+#[test]
+fn a_refused_question_is_an_error_and_nobodys_act() {
+    for (client, server) in ERAS {
+        let plan = Some(Planned::Refuse(refusal()));
+        let (settings, _) = settings(Fixed {
+            plan,
+            ..Fixed::default()
+        });
+        let mut world =
+            World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
+        let id = world.call();
+        world.settle();
+        assert!(world.store.is_empty(), "{client} {server}");
+        let said = response(&world, id).to_string() + &world.server.refusals.concat();
+        assert!(
+            said.contains("`never`") || said.contains("-32000"),
+            "{said}"
+        );
+        assert!(world.server.answers.is_empty());
+    }
+}
+
+#[test]
+fn a_call_before_the_session_is_open_is_not_passed_on() {
+    let (settings, _) = settings(Fixed::default());
+    let revision = Revision::V2025_11_25;
+    let mut world = World::with(
+        settings,
+        revision,
+        Capability::NONE,
+        revision,
+        Asks::Nothing,
+    );
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+    world.client_sends(call);
+    assert!(world.to_server.is_empty());
+    assert!(world.to_client[0].1.contains("initialize"));
+    let twice = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"a":2}}}"#;
+    let mut world = world.opened();
+    world.client_sends(twice);
+    assert!(
+        world.to_server.is_empty(),
+        "two readers could see two calls"
+    );
+    assert_eq!(world.to_client.back().unwrap().0, StreamId::SESSION);
+}
