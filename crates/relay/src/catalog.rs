@@ -35,16 +35,15 @@ struct Described<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Hints {
-    #[serde(default)]
-    read_only_hint: Option<bool>,
-    #[serde(default)]
-    destructive_hint: Option<bool>,
-    #[serde(default)]
-    idempotent_hint: Option<bool>,
-    #[serde(default)]
-    open_world_hint: Option<bool>,
+    #[serde(rename = "readOnlyHint", default)]
+    read_only: Option<bool>,
+    #[serde(rename = "destructiveHint", default)]
+    destructive: Option<bool>,
+    #[serde(rename = "idempotentHint", default)]
+    idempotent: Option<bool>,
+    #[serde(rename = "openWorldHint", default)]
+    open_world: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -117,10 +116,10 @@ impl Catalog {
         let hints = described.annotations;
         let hint = |of: fn(&Hints) -> Option<bool>| hints.as_ref().and_then(of);
         ToolFacts {
-            read_only: hint(|hints| hints.read_only_hint),
-            destructive: hint(|hints| hints.destructive_hint),
-            idempotent: hint(|hints| hints.idempotent_hint),
-            open_world: hint(|hints| hints.open_world_hint),
+            read_only: hint(|hints| hints.read_only),
+            destructive: hint(|hints| hints.destructive),
+            idempotent: hint(|hints| hints.idempotent),
+            open_world: hint(|hints| hints.open_world),
             input_schema: schema.map(Into::into),
         }
     }

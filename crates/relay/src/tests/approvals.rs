@@ -12,7 +12,7 @@ use crate::decisions::{
 };
 use crate::{AskedVia, RelaySettings, StreamId, Timestamp};
 
-/// What is decided about every call and question.
+/// The same decision about every call, and about every question.
 #[derive(Debug, Default)]
 struct Fixed {
     admit: Option<Admission>,
