@@ -34,7 +34,7 @@ impl fmt::Display for RuleDefect {
 impl std::error::Error for RuleDefect {}
 
 /// Returns the known name that is closest to `name`, if one is close enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let bound = 1 + name.chars().count().min(64) / 4;
     known
         .into_iter()

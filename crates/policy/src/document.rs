@@ -12,20 +12,23 @@ use crate::defect::{RuleDefect, nearest};
 const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// A value with its place.
-pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
+pub type Value<'t> = Spanned<DeValue<'t>>;
 
 /// The text that is read, and the mistakes so far.
-pub(crate) struct Reader<'t> {
+pub struct Reader<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
     /// The rule that is being read, by name.
-    pub(crate) rule: Option<String>,
-    pub(crate) defects: Vec<RuleDefect>,
-    pub(crate) warnings: Vec<RuleDefect>,
+    pub rule: Option<String>,
+    /// The mistakes so far.
+    pub defects: Vec<RuleDefect>,
+    /// The warnings so far.
+    pub warnings: Vec<RuleDefect>,
 }
 
 impl<'t> Reader<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    /// Creates a reader of this text, without mistakes yet.
+    pub fn new(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {
             text,
@@ -37,7 +40,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns line and column of a byte of the text, each counted from 1.
-    pub(crate) fn position(&self, at: usize) -> (usize, usize) {
+    pub fn position(&self, at: usize) -> (usize, usize) {
         let line = self
             .line_starts
             .partition_point(|start| *start <= at)
@@ -59,7 +62,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    pub(crate) fn defect(
+    /// Adds a mistake at this byte of the text.
+    pub fn defect(
         &mut self,
         at: usize,
         code: &'static str,
@@ -70,7 +74,8 @@ impl<'t> Reader<'t> {
         self.defects.push(defect);
     }
 
-    pub(crate) fn warning(
+    /// Adds a warning at this byte of the text.
+    pub fn warning(
         &mut self,
         at: usize,
         code: &'static str,
@@ -95,11 +100,8 @@ impl<'t> Reader<'t> {
         self.defect(value.span().start, "wrong-type", message, "");
     }
 
-    pub(crate) fn table<'v>(
-        &mut self,
-        value: &'v Value<'t>,
-        name: &str,
-    ) -> Option<&'v DeTable<'t>> {
+    /// Returns a table.
+    pub fn table<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v DeTable<'t>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
             self.wrong_type(value, name, "a table");
@@ -107,7 +109,8 @@ impl<'t> Reader<'t> {
         table
     }
 
-    pub(crate) fn text<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v str> {
+    /// Returns a string.
+    pub fn text<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(value, name, "a string");
@@ -115,7 +118,8 @@ impl<'t> Reader<'t> {
         text
     }
 
-    pub(crate) fn truth(&mut self, value: &Value<'t>, name: &str) -> Option<bool> {
+    /// Returns a boolean.
+    pub fn truth(&mut self, value: &Value<'t>, name: &str) -> Option<bool> {
         let truth = value.get_ref().as_bool();
         if truth.is_none() {
             self.wrong_type(value, name, "true or false");
@@ -123,7 +127,8 @@ impl<'t> Reader<'t> {
         truth
     }
 
-    pub(crate) fn list<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v [Value<'t>]> {
+    /// Returns the members of a list.
+    pub fn list<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v [Value<'t>]> {
         if let DeValue::Array(list) = value.get_ref() {
             return Some(list.as_ref());
         }
@@ -132,7 +137,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the texts of a list, each with its place.
-    pub(crate) fn texts(&mut self, value: &Value<'t>, name: &str) -> Vec<(String, usize)> {
+    pub fn texts(&mut self, value: &Value<'t>, name: &str) -> Vec<(String, usize)> {
         let items = self.list(value, name).unwrap_or_default();
         let mut texts = Vec::new();
         for item in items {
@@ -144,7 +149,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a whole number from 1 to `most`.
-    pub(crate) fn count(&mut self, value: &Value<'t>, name: &str, most: u8) -> Option<u8> {
+    pub fn count(&mut self, value: &Value<'t>, name: &str, most: u8) -> Option<u8> {
         let Some(number) = value.get_ref().as_integer() else {
             self.wrong_type(value, name, "a whole number");
             return None;
@@ -159,7 +164,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a duration such as `30m`.
-    pub(crate) fn duration(&mut self, value: &Value<'t>, name: &str) -> Option<Duration> {
+    pub fn duration(&mut self, value: &Value<'t>, name: &str) -> Option<Duration> {
         let text = self.text(value, name)?;
         let read = parse_duration(text);
         if read.is_none() {
@@ -175,7 +180,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Names every key of the table that is not in `known`.
-    pub(crate) fn known_keys(&mut self, table: &DeTable<'t>, inside: &str, known: &[&str]) {
+    pub fn known_keys(&mut self, table: &DeTable<'t>, inside: &str, known: &[&str]) {
         let mut unknown: Vec<_> = table
             .iter()
             .filter(|(key, _)| !known.contains(&key.get_ref().as_ref()))
@@ -197,7 +202,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the byte of the file at which the byte `within` of a string's text stands; the string's first where escapes hide it.
-    pub(crate) fn inside_text(&self, span: Range<usize>, text: &str, within: usize) -> usize {
+    pub fn inside_text(&self, span: Range<usize>, text: &str, within: usize) -> usize {
         let raw = self.text.get(span.clone()).unwrap_or_default();
         let start = raw.find(text).map(|at| span.start + at);
         start.map_or(span.start, |start| start + within.min(text.len()))
@@ -205,14 +210,14 @@ impl<'t> Reader<'t> {
 }
 
 /// Returns the byte at which a member of a table stands.
-pub(crate) fn key_start(table: &DeTable<'_>, name: &str) -> usize {
+pub fn key_start(table: &DeTable<'_>, name: &str) -> usize {
     table
         .get_key_value(name)
         .map_or(0, |(key, _)| key.span().start)
 }
 
 /// Reads a duration: whole numbers with `s`, `m`, `h` or `d`, the larger units first.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let (mut total, mut unit_before) = (0_u64, u64::MAX);
     while !rest.is_empty() {

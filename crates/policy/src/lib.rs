@@ -11,14 +11,14 @@
 //! | [`quorum`] | the acts of people on one question, as transitions |
 //! | [`schedule`] | reminders, escalations and the deadline of one question |
 //! | [`defect`] | mistakes in a file, each with its line and column |
-//! | `document` | TOML values with their places |
+//! | [`document`] | TOML values with their places |
 //! | `glob` | patterns for names |
 //! | `condition` | `when`: CEL with fixed types and bounded cost (feature `cel`) |
 
 pub mod access;
 mod condition;
 pub mod defect;
-mod document;
+pub mod document;
 pub mod facts;
 mod glob;
 pub mod people;

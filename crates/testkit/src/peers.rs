@@ -69,13 +69,39 @@ pub fn everything() -> Option<Program> {
 ///
 /// When the packages cannot be installed, or python is missing although `CI` is set.
 pub fn python_script(name: &str) -> Option<Program> {
-    let script = sources().join("python").join(name);
-    assert!(script.is_file(), "there is no tests/peers/python/{name}");
+    python_program("python", name)
+}
+
+/// A stand-in of `tests/peers/channels`, ready to run: the other end of a channel. `None` as for [`python_script`].
+///
+/// # Panics
+///
+/// As [`python_script`].
+pub fn channel_script(name: &str) -> Option<Program> {
+    python_program("channels", name)
+}
+
+/// The renderer of adaptive cards, as a script for pages. `None` as for [`node_script`].
+///
+/// # Panics
+///
+/// As [`node_script`].
+pub fn adaptive_cards() -> Option<String> {
+    node_home()?;
+    let home = install::node(&sources(), "channels", &cache());
+    let text = home.join("node_modules/adaptivecards/dist/adaptivecards.min.js");
+    Some(std::fs::read_to_string(text).expect("npm has installed adaptivecards"))
+}
+
+fn python_program(folder: &str, name: &str) -> Option<Program> {
+    let script = sources().join(folder).join(name);
+    assert!(script.is_file(), "there is no tests/peers/{folder}/{name}");
     if let Err(why) = install::python_present(PYTHON_MINOR) {
         return absent("python", &why);
     }
-    let interpreter = install::python(&sources(), &cache());
-    Some(Program::new(path_text(&interpreter)).with([path_text(&script)]))
+    let interpreter = install::python(&sources(), folder, &cache());
+    let program = Program::new(path_text(&interpreter)).with([path_text(&script)]);
+    Some(program.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 /// A real OpenID provider, listening; its URL is its issuer. These redirect URIs are registered for its clients

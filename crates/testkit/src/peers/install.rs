@@ -83,16 +83,19 @@ pub(super) fn newer_node(major: u32, pinned: &str, cache: &Path) -> String {
         .unwrap_or_else(|why| panic!("cannot find the installed node: {why}"))
 }
 
-/// Makes the virtual environment and installs the pinned packages. Returns its interpreter.
-pub(super) fn python(sources: &Path, cache: &Path) -> PathBuf {
-    let home = cache.join("python");
-    let requirements = sources.join("python").join("requirements.txt");
+/// Makes the virtual environment of this folder of `tests/peers` and installs the pinned packages. Returns its interpreter.
+pub(super) fn python(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
+    let home = cache.join(match folder {
+        "python" => folder.to_owned(),
+        other => format!("{other}-python"),
+    });
+    let requirements = sources.join(folder).join("requirements.txt");
     let interpreter = home.join(if cfg!(windows) {
         "Scripts/python.exe"
     } else {
         "bin/python"
     });
-    let _lock = lock(cache, "python");
+    let _lock = lock(cache, &format!("{folder}-python"));
     let wanted = read(&requirements);
     if is_new(&home, &wanted) {
         must(

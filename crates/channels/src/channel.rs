@@ -1,0 +1,129 @@
+//! The trait of a channel, and its errors.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::notice::Notice;
+
+/// The future of a message on its way.
+pub type SendFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ChannelError>> + Send + 'a>>;
+
+/// A way to reach people. A channel never acts on a question.
+pub trait Channel: Send + Sync {
+    /// The channel's name: `mail`, `slack`, `teams`, `webhook.NAME`, `push`.
+    fn name(&self) -> &str;
+
+    /// Returns `true` if the channel can reach this recipient.
+    fn reaches(&self, notice: &Notice) -> bool;
+
+    /// Sends a message. A repetition carries the same id.
+    fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef>;
+
+    /// Changes a message that was sent, since its question ended or moved on.
+    fn update<'a>(&'a self, sent: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated>;
+}
+
+/// The channel's own name of a message that was sent; empty where the channel has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageRef(pub String);
+
+/// The result of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Updated {
+    /// The message shows the new state.
+    Changed,
+    /// The channel cannot change messages: a second one tells of the end where the first one asked.
+    CannotChange,
+}
+
+/// A message that was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// It may be sent later.
+    #[error("not sent yet: {why}")]
+    Retry {
+        /// The time that the receiver asks to wait.
+        after: Option<Duration>,
+        /// The reason.
+        why: Reason,
+    },
+    /// It cannot be sent.
+    #[error("cannot be sent: {0}")]
+    Permanent(Reason),
+    /// The address no longer exists: nothing more is sent there.
+    #[error("the address no longer exists")]
+    AddressGone,
+}
+
+impl ChannelError {
+    /// An error after which the message is sent again.
+    pub(crate) const fn retry(why: Reason) -> Self {
+        Self::Retry { after: None, why }
+    }
+}
+
+/// The reason for which a message was not sent. It never holds a text of the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The receiver cannot be reached.
+    Unreachable,
+    /// TLS could not be agreed on, or is not offered.
+    Tls,
+    /// The receiver did not answer in time.
+    TimedOut,
+    /// The receiver refused with this status or reply code.
+    Refused(u16),
+    /// The receiver refused the credentials.
+    Credentials,
+    /// The receiver takes no more messages for now.
+    TooMany,
+    /// The recipient has no usable address on this channel.
+    Address,
+    /// The address leads to a private network.
+    PrivateAddress,
+    /// The message is larger than the channel takes.
+    TooLarge,
+    /// The receiver's reply cannot be understood.
+    Reply,
+    /// The channel's own configuration is at fault.
+    Configuration,
+}
+
+impl Reason {
+    /// Returns the word for programs.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Tls => "tls",
+            Self::TimedOut => "timed-out",
+            Self::Refused(_) => "refused",
+            Self::Credentials => "credentials",
+            Self::TooMany => "too-many",
+            Self::Address => "address",
+            Self::PrivateAddress => "private-address",
+            Self::TooLarge => "too-large",
+            Self::Reply => "reply",
+            Self::Configuration => "configuration",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "the receiver cannot be reached",
+            Self::Tls => "TLS could not be agreed on",
+            Self::TimedOut => "the receiver did not answer in time",
+            Self::Refused(code) => return write!(f, "the receiver refused with {code}"),
+            Self::Credentials => "the receiver refused the credentials",
+            Self::TooMany => "the receiver takes no more messages for now",
+            Self::Address => "the recipient has no usable address on this channel",
+            Self::PrivateAddress => "the address leads to a private network",
+            Self::TooLarge => "the message is larger than the channel takes",
+            Self::Reply => "the receiver's reply cannot be understood",
+            Self::Configuration => "the channel's configuration is at fault",
+        })
+    }
+}

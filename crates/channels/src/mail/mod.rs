@@ -1,0 +1,245 @@
+//! Mail: plain text and HTML with one link. Mails cannot be changed; an end is told where the question was asked by mail.
+
+mod render;
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
+use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use url::Url;
+
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::config::{MailConfig, SmtpSecurity};
+use crate::notice::{Notice, NotificationId, Recipient};
+use crate::reveal::Template;
+use crate::secret::SecretText;
+
+/// The most questions that a collection names.
+const DIGEST_ENTRIES: usize = 50;
+
+/// The longest time for one command of the mail server, and half of the longest time for one mail.
+const COMMAND_LIMIT: Duration = Duration::from_secs(15);
+
+/// The sender of mails.
+pub struct Mail {
+    transport: AsyncSmtpTransport<Tokio1Executor>,
+    from: Mailbox,
+    template: Option<Template>,
+    zone: TimeZone,
+    preferences: Option<Url>,
+    limit: Duration,
+}
+
+/// A mail server that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// The file of root certificates.
+    #[error("cannot read the certificates in `ca`")]
+    Ca(#[source] std::io::Error),
+    /// The parameters of TLS.
+    #[error("cannot set up TLS")]
+    Tls(#[source] SmtpError),
+}
+
+impl Mail {
+    /// Creates the sender of a configuration with its password.
+    pub fn new(config: &MailConfig, password: Option<&SecretText>) -> Result<Self, MailError> {
+        let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+        let tls = match config.security {
+            SmtpSecurity::Plain => Tls::None,
+            SmtpSecurity::Tls => Tls::Wrapper(parameters(config)?),
+            SmtpSecurity::StartTls => Tls::Required(parameters(config)?),
+        };
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&config.host)
+            .port(config.port)
+            .tls(tls)
+            .timeout(Some(COMMAND_LIMIT));
+        let builder = match password {
+            Some(password) => {
+                let user = config.user.clone();
+                let user = user.unwrap_or_else(|| config.from.email.to_string());
+                builder.credentials(Credentials::new(user, password.reveal().to_owned()))
+            }
+            None => builder,
+        };
+        Ok(Self {
+            transport: builder.build(),
+            from: config.from.clone(),
+            template: config.text.clone(),
+            zone: TimeZone::UTC,
+            preferences: None,
+            limit: COMMAND_LIMIT * 2,
+        })
+    }
+
+    /// Sets the time zone of times in mails.
+    #[must_use]
+    pub fn zone(mut self, zone: TimeZone) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// Sets the page on which people choose what they are sent.
+    #[must_use]
+    pub fn preferences(mut self, page: Url) -> Self {
+        self.preferences = Some(page);
+        self
+    }
+
+    /// Sets the longest time for one mail.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sends a collection of messages to one person. Each of the first 50 has its own link.
+    pub async fn send_digest(
+        &self,
+        id: &NotificationId,
+        mail: &str,
+        notices: &[Notice],
+    ) -> Result<MessageRef, ChannelError> {
+        let named = &notices[..notices.len().min(DIGEST_ENTRIES)];
+        let more = notices.len() - named.len();
+        let subject = render::digest_subject(notices.len());
+        let text = render::digest_text(named, more, &self.zone);
+        let html = render::digest_html(named, more, &self.zone);
+        let message = self.message(id, None, mail, subject, text, html)?;
+        self.deliver(id, message).await
+    }
+
+    async fn send_notice(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
+        let Recipient::Person {
+            mail: Some(mail), ..
+        } = &notice.to
+        else {
+            return Err(ChannelError::Permanent(Reason::Address));
+        };
+        let content = render::Content::new(notice, self.template.as_ref(), &self.zone);
+        let message = self.message(
+            &notice.id,
+            Some(&notice.summary.question),
+            mail,
+            content.subject(),
+            content.text(),
+            content.html(),
+        )?;
+        self.deliver(&notice.id, message).await
+    }
+
+    fn message(
+        &self,
+        id: &NotificationId,
+        question: Option<&str>,
+        to: &str,
+        subject: String,
+        text: String,
+        html: String,
+    ) -> Result<Message, ChannelError> {
+        let address = to
+            .parse()
+            .map_err(|_| ChannelError::Permanent(Reason::Address))?;
+        let host = self.from.email.domain();
+        let mut builder = Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, address))
+            .subject(subject)
+            .message_id(Some(format!("<{id}@{host}>")));
+        // Mail programs keep the messages of one question together.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if let Some(question) = question.filter(|text| text.bytes().all(plain)) {
+            builder = builder.references(format!("<{question}@{host}>"));
+        }
+        let message = builder.multipart(MultiPart::alternative_plain_html(text, html));
+        let mut message = message.map_err(|_| ChannelError::Permanent(Reason::Configuration))?;
+        let mut header = |name: HeaderName, value: String| {
+            message
+                .headers_mut()
+                .insert_raw(HeaderValue::new(name, value));
+        };
+        header(
+            HeaderName::new_from_ascii_str("Auto-Submitted"),
+            "auto-generated".to_owned(),
+        );
+        header(
+            HeaderName::new_from_ascii_str("X-Auto-Response-Suppress"),
+            "All".to_owned(),
+        );
+        if let Some(page) = &self.preferences {
+            header(
+                HeaderName::new_from_ascii_str("List-Unsubscribe"),
+                format!("<{page}>"),
+            );
+        }
+        Ok(message)
+    }
+
+    async fn deliver(
+        &self,
+        id: &NotificationId,
+        message: Message,
+    ) -> Result<MessageRef, ChannelError> {
+        let sent = tokio::time::timeout(self.limit, self.transport.send(message)).await;
+        match sent {
+            Err(_) => Err(ChannelError::retry(Reason::TimedOut)),
+            Ok(Err(error)) => Err(failed(&error)),
+            Ok(Ok(_)) => Ok(MessageRef(format!("{id}@{}", self.from.email.domain()))),
+        }
+    }
+}
+
+fn parameters(config: &MailConfig) -> Result<TlsParameters, MailError> {
+    let mut builder = TlsParameters::builder(config.host.clone());
+    if let Some(path) = &config.ca {
+        let text = std::fs::read(path).map_err(MailError::Ca)?;
+        let certificate = Certificate::from_pem(&text).map_err(MailError::Tls)?;
+        builder = builder.add_root_certificate(certificate);
+    }
+    builder.build_rustls().map_err(MailError::Tls)
+}
+
+/// Returns the channel's error for one of the mail server's, without its text.
+fn failed(error: &SmtpError) -> ChannelError {
+    if let Some(status) = error.status() {
+        let code = u16::from(status);
+        return match code {
+            530 | 534 | 535 | 538 => ChannelError::Permanent(Reason::Credentials),
+            552 => ChannelError::Permanent(Reason::TooLarge),
+            500.. => ChannelError::Permanent(Reason::Refused(code)),
+            _ => ChannelError::retry(Reason::Refused(code)),
+        };
+    }
+    ChannelError::retry(if error.is_timeout() {
+        Reason::TimedOut
+    } else if error.is_tls() {
+        Reason::Tls
+    } else if error.is_response() {
+        Reason::Reply
+    } else {
+        Reason::Unreachable
+    })
+}
+
+impl Channel for Mail {
+    fn name(&self) -> &'static str {
+        "mail"
+    }
+
+    fn reaches(&self, notice: &Notice) -> bool {
+        matches!(&notice.to, Recipient::Person { mail: Some(_), .. })
+    }
+
+    fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
+        Box::pin(self.send_notice(notice))
+    }
+
+    fn update<'a>(&'a self, _: &'a MessageRef, _: &'a Notice) -> SendFuture<'a, Updated> {
+        Box::pin(async { Ok(Updated::CannotChange) })
+    }
+}

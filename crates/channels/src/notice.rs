@@ -1,0 +1,354 @@
+//! A message about a question, before any channel has given it a form.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::rules::Reveal;
+
+use crate::push::Subscription;
+
+/// Something that happened to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// People are asked.
+    Asked,
+    /// Those who have not acted are told again.
+    Reminded,
+    /// More people are asked.
+    Escalated,
+    /// One person has taken it on.
+    Claimed,
+    /// It was handed to somebody else.
+    Delegated,
+    /// Answers were entered, and wait for confirmation.
+    Filled,
+    /// One more person confirmed the answers.
+    Confirmed,
+    /// The question is answered.
+    Answered,
+    /// A person declined.
+    Declined,
+    /// A person cancelled.
+    Cancelled,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The question was taken back.
+    Withdrawn,
+    /// The answer could not be delivered.
+    Failed,
+}
+
+impl Event {
+    /// Every event, in the order of a question's life.
+    pub const ALL: [Self; 13] = [
+        Self::Asked,
+        Self::Reminded,
+        Self::Escalated,
+        Self::Claimed,
+        Self::Delegated,
+        Self::Filled,
+        Self::Confirmed,
+        Self::Answered,
+        Self::Declined,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Withdrawn,
+        Self::Failed,
+    ];
+
+    /// Returns the name that programs read: `question.asked`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "question.asked",
+            Self::Reminded => "question.reminded",
+            Self::Escalated => "question.escalated",
+            Self::Claimed => "question.claimed",
+            Self::Delegated => "question.delegated",
+            Self::Filled => "question.filled",
+            Self::Confirmed => "question.confirmed",
+            Self::Answered => "question.answered",
+            Self::Declined => "question.declined",
+            Self::Cancelled => "question.cancelled",
+            Self::TimedOut => "question.timed_out",
+            Self::Withdrawn => "question.withdrawn",
+            Self::Failed => "question.failed",
+        }
+    }
+
+    /// Returns the event of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.name() == name)
+    }
+
+    /// Returns `true` if the question can no longer be answered.
+    pub const fn is_end(self) -> bool {
+        match self {
+            Self::Answered
+            | Self::Declined
+            | Self::Cancelled
+            | Self::TimedOut
+            | Self::Withdrawn
+            | Self::Failed => true,
+            Self::Asked
+            | Self::Reminded
+            | Self::Escalated
+            | Self::Claimed
+            | Self::Delegated
+            | Self::Filled
+            | Self::Confirmed => false,
+        }
+    }
+
+    /// Returns the words for people: `answered`, `timed out`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Asked => "decision needed",
+            Self::Reminded => "reminder: decision needed",
+            Self::Escalated => "escalated: decision needed",
+            Self::Claimed => "claimed",
+            Self::Delegated => "delegated",
+            Self::Filled => "answers wait for confirmation",
+            Self::Confirmed => "confirmed",
+            Self::Answered => "answered",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "not answered in time",
+            Self::Withdrawn => "withdrawn",
+            Self::Failed => "the answer could not be delivered",
+        }
+    }
+
+    /// Returns `true` if the message asks its reader to act.
+    pub const fn asks_to_act(self) -> bool {
+        matches!(
+            self,
+            Self::Asked | Self::Reminded | Self::Escalated | Self::Delegated | Self::Filled
+        )
+    }
+}
+
+/// The id of one message: the same whenever it is sent again, so that receivers can tell a repetition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NotificationId(Box<str>);
+
+impl NotificationId {
+    /// Reads an id: 1 to 64 ASCII letters, digits, `-` and `_`.
+    pub fn new(text: &str) -> Option<Self> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        ((1..=64).contains(&text.len()) && text.bytes().all(plain)).then(|| Self(text.into()))
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NotificationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The address of a message.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Recipient {
+    /// A person of the file.
+    Person {
+        /// The name in the file.
+        name: String,
+        /// The mail address, by which mail and Slack find the person.
+        mail: Option<String>,
+    },
+    /// A group of the file: a Slack channel, a Teams channel.
+    Group(String),
+    /// A browser that a person subscribed.
+    Device(Box<Subscription>),
+    /// The endpoint of a webhook.
+    Endpoint,
+}
+
+impl fmt::Debug for Recipient {
+    /// Formats everything but addresses.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Person { name, .. } => write!(f, "Person({name})"),
+            Self::Group(name) => write!(f, "Group({name})"),
+            Self::Device(_) => f.write_str("Device"),
+            Self::Endpoint => f.write_str("Endpoint"),
+        }
+    }
+}
+
+/// The identity that the call came from, as far as it is known; a part that is not known is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallerSummary {
+    /// The issuer of the token.
+    pub issuer: String,
+    /// The subject, as the issuer knows it.
+    pub subject: String,
+    /// The name for people.
+    pub name: String,
+}
+
+/// The end of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The event that ended it.
+    pub event: Event,
+    /// The person who ended it, by name; `None` where no person did.
+    pub by: Option<String>,
+    /// The time.
+    pub at: Timestamp,
+}
+
+/// A question, as far as a channel may know it. Answers, comments and tokens are never part of it.
+#[derive(Clone)]
+pub struct Summary {
+    /// The question's id.
+    pub question: String,
+    /// The version that this summary shows; acts carry it.
+    pub version: u64,
+    /// The server's name in the configuration.
+    pub server: String,
+    /// The tool, prompt or resource of the call, where it is known.
+    pub tool: Option<String>,
+    /// The rule that asks.
+    pub rule: Option<String>,
+    /// The caller of the call.
+    pub caller: CallerSummary,
+    /// The server's message.
+    pub message: String,
+    /// The arguments of the call, JSON.
+    pub arguments: Option<String>,
+    /// The form; `None` for a link.
+    pub form: Option<Arc<Form>>,
+    /// The address of a question in url mode.
+    pub address: Option<String>,
+    /// Everyone who is asked: `caller`, `person:NAME`, `group:NAME`.
+    pub addressed: Vec<String>,
+    /// The number of people who must agree.
+    pub need: u8,
+    /// The person who has taken it on.
+    pub claimed_by: Option<String>,
+    /// `true` if answering needs a page: a young login, or answers of others that are to be confirmed.
+    pub needs_page: bool,
+    /// The time of the question.
+    pub asked_at: Timestamp,
+    /// The time at which it ends unanswered.
+    pub deadline: Timestamp,
+    /// The end, where there is one.
+    pub ending: Option<Ending>,
+    /// The page of the question. The link holds no right to answer.
+    pub link: String,
+}
+
+impl fmt::Debug for Summary {
+    /// Formats everything but what the server and the caller wrote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Summary")
+            .field("question", &self.question)
+            .field("version", &self.version)
+            .field("server", &self.server)
+            .field("addressed", &self.addressed)
+            .field("ending", &self.ending)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A message about a question to one recipient.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The message's id.
+    pub id: NotificationId,
+    /// The event that it tells of.
+    pub event: Event,
+    /// The time of the event.
+    pub at: Timestamp,
+    /// The recipient.
+    pub to: Recipient,
+    /// The question.
+    pub summary: Arc<Summary>,
+    /// The amount that may leave the gateway.
+    pub reveal: Reveal,
+    /// The number of questions that wait for the recipient, where it is known.
+    pub waiting: Option<u32>,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A question with a form, a tool and arguments.
+    pub(crate) fn summary(properties: &str) -> Summary {
+        let form = format!(r#"{{"type":"object","properties":{properties}}}"#);
+        Summary {
+            question: "5f2c8a".to_owned(),
+            version: 3,
+            server: "deploy".to_owned(),
+            tool: Some("deploy_app".to_owned()),
+            rule: Some("deploy-production".to_owned()),
+            caller: CallerSummary {
+                issuer: "https://id.example.com".to_owned(),
+                subject: "248289761001".to_owned(),
+                name: "Ada Lovelace".to_owned(),
+            },
+            message: "Deploy version 4 to production?".to_owned(),
+            arguments: Some(r#"{"environment":"production","version":4}"#.to_owned()),
+            form: Some(Arc::new(Form::parse(&form).unwrap())),
+            address: None,
+            addressed: vec!["group:ops".to_owned()],
+            need: 2,
+            claimed_by: None,
+            needs_page: false,
+            asked_at: Timestamp::from_millis(1_795_341_600_000),
+            deadline: Timestamp::from_millis(1_795_343_400_000),
+            ending: None,
+            link: "https://ask.example.com/q/5f2c8a".to_owned(),
+        }
+    }
+
+    pub(crate) fn notice(summary: Summary, event: Event, reveal: Reveal) -> Notice {
+        Notice {
+            id: NotificationId::new("n-1").unwrap(),
+            event,
+            at: summary.asked_at,
+            to: Recipient::Person {
+                name: "ops-1".to_owned(),
+                mail: Some("ops-1@example.com".to_owned()),
+            },
+            summary: Arc::new(summary),
+            reveal,
+            waiting: None,
+        }
+    }
+
+    #[test]
+    fn events_have_names_of_their_own() {
+        for event in Event::ALL {
+            assert_eq!(Event::from_name(event.name()), Some(event));
+            assert!(!(event.is_end() && event.asks_to_act()), "{event:?}");
+        }
+        assert_eq!(Event::from_name("question.Asked"), None);
+    }
+
+    #[test]
+    fn ids_fit_every_header() {
+        assert!(NotificationId::new("").is_none());
+        assert!(NotificationId::new("a\r\nb").is_none());
+        assert!(NotificationId::new("a>b").is_none());
+        assert!(NotificationId::new(&"x".repeat(65)).is_none());
+        assert_eq!(NotificationId::new("a-B_9").unwrap().as_str(), "a-B_9");
+    }
+
+    #[test]
+    fn debug_shows_nothing_that_a_person_or_a_server_wrote() {
+        let notice = notice(summary("{}"), Event::Asked, Reveal::Arguments);
+        let shown = format!("{notice:?}");
+        for hidden in ["Deploy version", "production", "ops-1@example.com", "Ada"] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Web push: encrypted messages (RFC 8291) to the push services of browsers, which learn neither question nor answer. The gateway
+//! proves who it is with VAPID (RFC 8292).
+
+mod encrypt;
+mod vapid;
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use jiff::tz::TimeZone;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+pub use self::vapid::{VapidError, VapidKey};
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::config::PushConfig;
+use crate::http::{Http, HttpError, Networks, refused};
+use crate::notice::{Event, Notice, Recipient};
+use crate::reveal::Revealed;
+
+/// The longest content, in bytes: it fits into one record with every push service.
+const CONTENT_LIMIT: usize = 3_000;
+/// The longest endpoint, in bytes.
+const ENDPOINT_LIMIT: usize = 2_048;
+/// The longest time that a push service keeps a message.
+const LONGEST_TTL: Duration = Duration::from_hours(24);
+/// The longest time that a push service may take.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// A browser that a person subscribed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Subscription {
+    endpoint: Url,
+    public_key: [u8; 65],
+    auth: [u8; 16],
+}
+
+impl fmt::Debug for Subscription {
+    /// Formats the host: the rest of the endpoint is the permission to send.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("host", &self.endpoint.host_str())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A subscription that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubscriptionError {
+    /// The endpoint.
+    #[error("the endpoint must be an https URL of a public host")]
+    Endpoint,
+    /// A key.
+    #[error("p256dh must be an uncompressed P-256 point and auth 16 bytes, in base64url")]
+    Key,
+}
+
+impl Subscription {
+    /// Reads what a browser's `PushSubscription` says. Whoever is signed in sends this, so everything is checked.
+    pub fn new(endpoint: &str, p256dh: &str, auth: &str) -> Result<Self, SubscriptionError> {
+        let url = (endpoint.len() <= ENDPOINT_LIMIT)
+            .then(|| Url::parse(endpoint).ok())
+            .flatten()
+            .filter(|url| url.host().is_some() && url.fragment().is_none())
+            .ok_or(SubscriptionError::Endpoint)?;
+        let decode = |text: &str| {
+            let engine = if text.contains('=') {
+                &URL_SAFE
+            } else {
+                &URL_SAFE_NO_PAD
+            };
+            engine.decode(text).map_err(|_| SubscriptionError::Key)
+        };
+        let public_key: [u8; 65] = decode(p256dh)?
+            .try_into()
+            .map_err(|_| SubscriptionError::Key)?;
+        let auth = decode(auth)?
+            .try_into()
+            .map_err(|_| SubscriptionError::Key)?;
+        if public_key[0] != 4 {
+            return Err(SubscriptionError::Key);
+        }
+        Ok(Self {
+            endpoint: url,
+            public_key,
+            auth,
+        })
+    }
+
+    /// Returns the endpoint.
+    pub const fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+}
+
+/// The sender of web push messages.
+pub struct Push {
+    key: VapidKey,
+    contact: String,
+    http: Http,
+    zone: TimeZone,
+}
+
+impl Push {
+    /// Creates the sender. Endpoints are in public networks; `networks` is for push services of one's own.
+    pub fn new(
+        config: &PushConfig,
+        key: VapidKey,
+        networks: Networks,
+        zone: TimeZone,
+    ) -> Result<Self, HttpError> {
+        Ok(Self {
+            key,
+            contact: config.contact.clone(),
+            http: Http::new(networks, LIMIT)?,
+            zone,
+        })
+    }
+
+    /// Returns the public key, which pages hand to `pushManager.subscribe`.
+    pub fn public_key(&self) -> String {
+        self.key.public_key()
+    }
+
+    /// Checks the endpoint of a new subscription. Its host is looked up again, and checked, for every message.
+    pub fn check(&self, subscription: &Subscription) -> Result<(), SubscriptionError> {
+        self.http
+            .check(&subscription.endpoint)
+            .map_err(|_| SubscriptionError::Endpoint)
+    }
+
+    async fn post(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
+        let Recipient::Device(device) = &notice.to else {
+            return Err(ChannelError::Permanent(Reason::Address));
+        };
+        let content = content(notice, &self.zone);
+        let body = encrypt::encrypt(&content, &device.public_key, &device.auth)
+            .ok_or(ChannelError::Permanent(Reason::Address))?;
+        let seconds = seconds_now();
+        let authorization = self
+            .key
+            .authorization(&device.endpoint, &self.contact, seconds)
+            .ok_or(ChannelError::Permanent(Reason::Configuration))?;
+        let mut headers = HeaderMap::new();
+        let fixed = HeaderValue::from_static;
+        headers.insert(CONTENT_TYPE, fixed("application/octet-stream"));
+        headers.insert(CONTENT_ENCODING, fixed("aes128gcm"));
+        headers.insert(
+            HeaderName::from_static("urgency"),
+            fixed(if notice.event == Event::Escalated {
+                "high"
+            } else {
+                "normal"
+            }),
+        );
+        let deadline = notice.summary.deadline.as_millis() / 1000;
+        let ttl = deadline.saturating_sub(seconds).min(LONGEST_TTL.as_secs());
+        for (name, value) in [
+            (AUTHORIZATION, authorization),
+            (HeaderName::from_static("ttl"), ttl.to_string()),
+            (
+                HeaderName::from_static("topic"),
+                topic(&notice.summary.question),
+            ),
+        ] {
+            let value = HeaderValue::from_str(&value);
+            let value = value.map_err(|_| ChannelError::Permanent(Reason::Configuration))?;
+            headers.insert(name, value);
+        }
+        let reply = self.http.post(&device.endpoint, headers, body).await?;
+        match reply.status {
+            200..=299 => Ok(MessageRef::default()),
+            404 | 410 => Err(ChannelError::AddressGone),
+            413 => Err(ChannelError::Permanent(Reason::TooLarge)),
+            401 | 403 => Err(ChannelError::Permanent(Reason::Credentials)),
+            _ => Err(refused(&reply)),
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the push service compares it with its clock"
+)]
+fn seconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+/// Returns 32 characters for a question: a later message replaces the earlier one that was not shown yet.
+fn topic(question: &str) -> String {
+    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(question));
+    hash[..32].to_owned()
+}
+
+/// Returns the content for the page's service worker, at most 3,000 bytes.
+fn content(notice: &Notice, zone: &TimeZone) -> Vec<u8> {
+    let revealed = Revealed::new(notice);
+    let title = revealed.subject(zone);
+    let title = title.strip_prefix("[gateway] ").unwrap_or(&title);
+    let link = Url::parse(&notice.summary.link);
+    let path = link.map_or_else(|_| "/".to_owned(), |link| link.path().to_owned());
+    let text = revealed.message().unwrap_or_default();
+    let mut bound = 500;
+    loop {
+        let mut body: String = text.chars().take(bound).collect();
+        if body.len() < text.len() {
+            body.push('…');
+        }
+        let content = json!({
+            "v": 1,
+            "id": notice.summary.question,
+            "kind": notice.event.name(),
+            "title": title.chars().take(bound).collect::<String>(),
+            "body": body,
+            "path": path,
+            "count": notice.waiting,
+        });
+        let content = content.to_string().into_bytes();
+        if content.len() <= CONTENT_LIMIT || bound == 0 {
+            return content;
+        }
+        bound /= 2;
+    }
+}
+
+impl Channel for Push {
+    fn name(&self) -> &'static str {
+        "push"
+    }
+
+    fn reaches(&self, notice: &Notice) -> bool {
+        matches!(notice.to, Recipient::Device(_))
+    }
+
+    fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
+        Box::pin(self.post(notice))
+    }
+
+    /// Sends the new state with the same topic and tag, so that it takes the place of the first message.
+    fn update<'a>(&'a self, _: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated> {
+        Box::pin(async move { self.post(notice).await.map(|_| Updated::Changed) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_policy::rules::Reveal;
+
+    use super::*;
+    use crate::notice::tests::{notice, summary};
+
+    const KEY: &str =
+        "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+    const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+    #[test]
+    fn subscriptions_are_checked() {
+        let read = |endpoint: &str, key: &str, auth: &str| Subscription::new(endpoint, key, auth);
+        let endpoint = "https://push.example.com/send/abc";
+        let sound = read(endpoint, KEY, AUTH).unwrap();
+        assert!(!format!("{sound:?}").contains("abc"));
+        assert!(read(endpoint, &format!("{KEY}="), &format!("{AUTH}==")).is_ok());
+        for (endpoint, key, auth) in [
+            ("push", KEY, AUTH),
+            ("https://", KEY, AUTH),
+            (endpoint, &KEY[1..], AUTH),
+            (endpoint, &KEY.replacen("BC", "AC", 1), AUTH),
+            (endpoint, KEY, "AAAA"),
+            (endpoint, KEY, ""),
+        ] {
+            assert!(
+                read(endpoint, key, auth).is_err(),
+                "{endpoint} {key} {auth}"
+            );
+        }
+        let long = format!("https://push.example.com/{}", "x".repeat(ENDPOINT_LIMIT));
+        assert_eq!(read(&long, KEY, AUTH), Err(SubscriptionError::Endpoint));
+    }
+
+    #[test]
+    fn contents_fit_and_say_no_more_than_they_may() {
+        let mut long = summary("{}");
+        long.message = "\u{1}\u{1f600}".repeat(4_000);
+        long.server = "\u{1}".repeat(64);
+        for reveal in [Reveal::Minimal, Reveal::Question, Reveal::Arguments] {
+            let notice = notice(long.clone(), Event::Asked, reveal);
+            let content = content(&notice, &TimeZone::UTC);
+            assert!(content.len() <= CONTENT_LIMIT);
+            let content: serde_json::Value = serde_json::from_slice(&content).unwrap();
+            assert_eq!(content["path"], "/q/5f2c8a");
+            assert_eq!(content["body"] == "", reveal == Reveal::Minimal);
+            assert!(content.get("arguments").is_none());
+        }
+        assert_eq!(topic("5f2c8a").len(), 32);
+    }
+}

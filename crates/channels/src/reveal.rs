@@ -1,0 +1,400 @@
+//! The parts of a question that may leave the gateway, and templates. Every text is harmless to look at.
+
+use jiff::tz::TimeZone;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::view::{CallView, sanitize};
+use mcp_elicit_policy::rules::Reveal;
+
+use crate::notice::{Event, Notice, Recipient, Summary};
+
+/// The parts of a notice that its [`Reveal`] lets out. Never answers, comments, tokens or links that log somebody in.
+pub struct Revealed<'a> {
+    notice: &'a Notice,
+}
+
+impl<'a> Revealed<'a> {
+    /// Creates the view of a notice.
+    pub const fn new(notice: &'a Notice) -> Self {
+        Self { notice }
+    }
+
+    fn summary(&self) -> &'a Summary {
+        &self.notice.summary
+    }
+
+    /// Returns `true` if more than the server's name and the link may leave.
+    pub fn has_question(&self) -> bool {
+        self.notice.reveal != Reveal::Minimal
+    }
+
+    /// Returns `true` if the arguments may leave, or there are none.
+    pub fn has_arguments(&self) -> bool {
+        self.notice.reveal == Reveal::Arguments
+            || (self.has_question() && self.all_arguments().is_empty())
+    }
+
+    /// Returns the server's name.
+    pub fn server(&self) -> String {
+        sanitize::line(&self.summary().server, sanitize::LABEL)
+    }
+
+    /// Returns the tool, prompt or resource.
+    pub fn tool(&self) -> Option<String> {
+        self.of_question(self.summary().tool.as_deref())
+    }
+
+    /// Returns the caller's name, or the subject where there is no name.
+    pub fn caller(&self) -> Option<String> {
+        let caller = &self.summary().caller;
+        let name = [&caller.name, &caller.subject];
+        let name = name.into_iter().find(|name| !name.trim().is_empty());
+        self.of_question(name.map(String::as_str))
+    }
+
+    /// Returns the rule's name.
+    pub fn rule(&self) -> Option<String> {
+        self.of_question(self.summary().rule.as_deref())
+    }
+
+    /// Returns the group through which the recipient is asked, else everybody who is asked.
+    pub fn group(&self) -> Option<String> {
+        let groups = if let Recipient::Group(name) = &self.notice.to {
+            name.clone()
+        } else {
+            let names = self.summary().addressed.iter();
+            let names = names.map(|name| name.split_once(':').map_or(&**name, |(_, name)| name));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        self.of_question(Some(&groups))
+    }
+
+    /// Returns the deadline, in this zone.
+    pub fn deadline(&self, zone: &TimeZone) -> Option<String> {
+        self.has_question()
+            .then(|| clock_text(self.summary().deadline, self.notice.at, zone))
+    }
+
+    /// Returns the server's message, with its line breaks.
+    pub fn message(&self) -> Option<String> {
+        self.has_question()
+            .then(|| sanitize::text(&self.summary().message, sanitize::DESCRIPTION))
+    }
+
+    /// Returns the address of a question in url mode.
+    pub fn address(&self) -> Option<String> {
+        let address = self.summary().address.as_deref();
+        address
+            .filter(|_| self.has_question())
+            .map(|address| sanitize::line(address, sanitize::DESCRIPTION))
+    }
+
+    /// Returns the arguments, by name.
+    pub fn arguments(&self) -> Vec<(String, String)> {
+        match self.notice.reveal {
+            Reveal::Arguments => self.all_arguments(),
+            Reveal::Minimal | Reveal::Question => Vec::new(),
+        }
+    }
+
+    fn all_arguments(&self) -> Vec<(String, String)> {
+        let Some(arguments) = &self.summary().arguments else {
+            return Vec::new();
+        };
+        let call = CallView::tool("").with_json(arguments.as_str());
+        call.arguments_in_full()
+    }
+
+    /// Returns a sentence about the end: who ended it and when.
+    pub fn ending(&self, zone: &TimeZone) -> Option<String> {
+        let ending = self.summary().ending.as_ref()?;
+        let at = clock_text(ending.at, self.notice.at, zone);
+        let by = ending.by.as_deref().filter(|_| self.has_question());
+        let by = by.map(|by| sanitize::line(by, sanitize::LABEL));
+        let words = first_upper(ending.event.words());
+        Some(match by {
+            Some(by) => format!("{words} by {by} at {at}"),
+            None => format!("{words} at {at}"),
+        })
+    }
+
+    fn of_question(&self, text: Option<&str>) -> Option<String> {
+        let text = text.filter(|_| self.has_question())?;
+        let text = sanitize::line(text, sanitize::LABEL);
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns the subject line. It has no word of the server's or the caller's, only the server's name in the configuration.
+    pub fn subject(&self, zone: &TimeZone) -> String {
+        let server = self.server();
+        let words = match &self.summary().ending {
+            Some(ending) => ending.event.words(),
+            None => self.notice.event.words(),
+        };
+        match self.deadline(zone) {
+            Some(deadline)
+                if self.notice.event.asks_to_act() && self.summary().ending.is_none() =>
+            {
+                format!("[gateway] {server}: {words} by {deadline}")
+            }
+            _ => format!("[gateway] {server}: {words}"),
+        }
+    }
+
+    /// Returns the first sentence of a message, without a template.
+    pub fn opening(&self) -> String {
+        let server = self.server();
+        let need = match self.summary().need {
+            0 | 1 => String::new(),
+            need => format!(" {need} people must agree."),
+        };
+        match (self.notice.event, self.tool()) {
+            (Event::Filled, _) => format!("{server}: answers wait for your confirmation.{need}"),
+            (event, tool) if event.asks_to_act() => match tool {
+                Some(tool) => {
+                    format!("{server} asks for a decision during a call of {tool}.{need}")
+                }
+                None => format!("{server} asks for a decision.{need}"),
+            },
+            (event, _) => format!("{server}: {}.", event.words()),
+        }
+    }
+}
+
+fn first_upper(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+/// Returns a time for people: `14:30 UTC`, with its date where that is not the day of `now`.
+pub fn clock_text(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let (Some(at), Some(now)) = (instant(at), instant(now)) else {
+        return "an unknown time".to_owned();
+    };
+    let (at, now) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()));
+    let format = if at.date() == now.date() {
+        "%H:%M %Z"
+    } else {
+        "%Y-%m-%d %H:%M %Z"
+    };
+    at.strftime(format).to_string()
+}
+
+/// Returns the instant of a timestamp; `None` after the year 9999.
+pub(crate) fn instant(at: Timestamp) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_millisecond(i64::try_from(at.as_millis()).ok()?).ok()
+}
+
+/// A sentence of the operator's, with names in braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Name(Name),
+}
+
+/// A name that a template may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Server,
+    Tool,
+    Caller,
+    Group,
+    Deadline,
+    Rule,
+}
+
+impl Name {
+    const ALL: [(&'static str, Self); 6] = [
+        ("server", Self::Server),
+        ("tool", Self::Tool),
+        ("caller", Self::Caller),
+        ("group", Self::Group),
+        ("deadline", Self::Deadline),
+        ("rule", Self::Rule),
+    ];
+}
+
+/// A mistake in a template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TemplateError {
+    /// The byte at which it stands.
+    pub at: usize,
+    /// The mistake.
+    pub message: String,
+}
+
+/// The longest template, in bytes.
+const LONGEST_TEMPLATE: usize = 1000;
+
+impl Template {
+    /// Reads a template. It knows `{server} {tool} {caller} {group} {deadline} {rule}`.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let error = |at, message: &str| {
+            Err(TemplateError {
+                at,
+                message: message.to_owned(),
+            })
+        };
+        if text.len() > LONGEST_TEMPLATE {
+            return error(0, "the text is longer than 1000 bytes");
+        }
+        if let Some(at) = text.find(char::is_control) {
+            return error(at, "the text has a control character");
+        }
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while let Some(found) = text[at..].find(['{', '}']) {
+            let open = at + found;
+            if text[open..].starts_with('}') {
+                return error(open, "a `}` without its `{`");
+            }
+            if open > at {
+                parts.push(Part::Text(text[at..open].to_owned()));
+            }
+            let Some(length) = text[open..].find('}') else {
+                return error(open, "a `{` without its `}`");
+            };
+            let written = &text[open + 1..open + length];
+            let name = Name::ALL.iter().find(|(name, _)| *name == written);
+            let Some((_, name)) = name else {
+                let known = Name::ALL.map(|(name, _)| format!("{{{name}}}")).join(" ");
+                return error(open, &format!("unknown name in braces; known: {known}"));
+            };
+            parts.push(Part::Name(*name));
+            at = open + length + 1;
+        }
+        if at < text.len() {
+            parts.push(Part::Text(text[at..].to_owned()));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Returns the sentence for a notice. A part that may not leave, or is not known, is a dash.
+    pub fn render(&self, revealed: &Revealed<'_>, zone: &TimeZone) -> String {
+        let value = |name| match name {
+            Name::Server => Some(revealed.server()),
+            Name::Tool => revealed.tool(),
+            Name::Caller => revealed.caller(),
+            Name::Group => revealed.group(),
+            Name::Deadline => revealed.deadline(zone),
+            Name::Rule => revealed.rule(),
+        };
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Name(name) => value(*name).unwrap_or_else(|| "–".to_owned()),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice::Ending;
+    use crate::notice::tests::{notice, summary};
+
+    fn every_text(notice: &Notice) -> String {
+        let revealed = Revealed::new(notice);
+        let zone = TimeZone::UTC;
+        let parts = [
+            revealed.tool(),
+            revealed.caller(),
+            revealed.rule(),
+            revealed.group(),
+            revealed.deadline(&zone),
+            revealed.message(),
+            revealed.address(),
+            revealed.ending(&zone),
+            Some(revealed.subject(&zone)),
+            Some(revealed.opening()),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        format!("{parts:?} {:?}", revealed.arguments())
+    }
+
+    #[test]
+    fn each_amount_tells_what_it_may() {
+        let at = |reveal| every_text(&notice(summary("{}"), Event::Asked, reveal));
+        let minimal = at(Reveal::Minimal);
+        for hidden in ["deploy_app", "Ada", "ops", "10:", "version 4", "production"] {
+            assert!(!minimal.contains(hidden), "{hidden}: {minimal}");
+        }
+        let question = at(Reveal::Question);
+        for told in ["deploy_app", "Ada Lovelace", "ops", "version 4"] {
+            assert!(question.contains(told), "{told}: {question}");
+        }
+        assert!(!question.contains("environment"), "{question}");
+        assert!(at(Reveal::Arguments).contains("environment"));
+    }
+
+    #[test]
+    fn texts_of_servers_and_callers_are_harmless() {
+        let mut hostile = summary("{}");
+        hostile.message = "\u{1b}[2Jx\u{202e}y".to_owned();
+        hostile.caller.name = "A\r\nBcc: all@example.com".to_owned();
+        hostile.tool = Some("a\nb".to_owned());
+        let text = every_text(&notice(hostile, Event::Asked, Reveal::Arguments));
+        assert!(
+            !text.contains('\u{1b}') && !text.contains("\\u{1b}"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("\\r\\nBcc") && !text.contains("a\\nb"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_subject_names_the_deadline_and_the_end() {
+        let zone = TimeZone::UTC;
+        let subject = |notice: &Notice| Revealed::new(notice).subject(&zone);
+        let mut ended = summary("{}");
+        let asked = notice(ended.clone(), Event::Asked, Reveal::Question);
+        assert_eq!(
+            subject(&asked),
+            "[gateway] deploy: decision needed by 10:30 UTC"
+        );
+        ended.ending = Some(Ending {
+            event: Event::Declined,
+            by: Some("ops-2".to_owned()),
+            at: ended.asked_at,
+        });
+        let ended = notice(ended, Event::Declined, Reveal::Question);
+        assert_eq!(subject(&ended), "[gateway] deploy: declined");
+        assert_eq!(
+            Revealed::new(&ended).ending(&zone).unwrap(),
+            "Declined by ops-2 at 10:00 UTC"
+        );
+    }
+
+    #[test]
+    fn templates_know_six_names() {
+        let asked = notice(summary("{}"), Event::Asked, Reveal::Question);
+        let render = |text: &str, notice: &Notice| {
+            let template = Template::parse(text).unwrap();
+            template.render(&Revealed::new(notice), &TimeZone::UTC)
+        };
+        assert_eq!(
+            render(
+                "{server} asks {group} by {deadline}: {tool}, {caller}, {rule}.",
+                &asked
+            ),
+            "deploy asks ops by 10:30 UTC: deploy_app, Ada Lovelace, deploy-production."
+        );
+        let minimal = notice(summary("{}"), Event::Asked, Reveal::Minimal);
+        assert_eq!(render("{server} {caller}", &minimal), "deploy –");
+        for (text, at) in [
+            ("x {what}", 2),
+            ("{server", 0),
+            ("a}", 1),
+            ("a\nb", 1),
+            ("{{server}}", 0),
+        ] {
+            assert_eq!(Template::parse(text).unwrap_err().at, at, "{text}");
+        }
+    }
+}

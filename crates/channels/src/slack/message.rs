@@ -1,0 +1,258 @@
+//! The message that asks, and its state after the question ended.
+
+use jiff::tz::TimeZone;
+use mcp_elicit_core::form::{Form, Kind};
+use mcp_elicit_core::link::Link;
+use mcp_elicit_policy::rules::Reveal;
+use serde_json::{Value, json};
+
+use super::modal;
+use super::text::{HEADER, OPTION, cut, escape, length, plain, sections};
+use crate::notice::{Notice, Summary};
+use crate::reveal::Revealed;
+
+/// The most blocks of a message.
+const BLOCKS: usize = 50;
+/// The most options that are buttons.
+const BUTTONS: usize = 5;
+
+/// A message for `chat.postMessage` and `chat.update`.
+pub(super) struct Message {
+    pub(super) text: String,
+    pub(super) blocks: Vec<Value>,
+}
+
+/// The way in which people answer from a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// Each choice is a button: its label, and the word that [`chosen`](super::interact) reads.
+    Buttons(Vec<(String, String)>),
+    /// A button opens a modal.
+    Review,
+    /// Only the link to the page.
+    Page,
+}
+
+/// Returns the way to answer. Buttons decide only beside everything that the decision is about.
+pub(super) fn offer(summary: &Summary, reveal: Reveal, options_url: bool) -> Offer {
+    let form = match &summary.form {
+        Some(form) if reveal != Reveal::Minimal && !summary.needs_page => form,
+        _ => return Offer::Page,
+    };
+    let shows_arguments = reveal == Reveal::Arguments || summary.arguments.is_none();
+    if shows_arguments && let Some(buttons) = buttons(form) {
+        return Offer::Buttons(buttons);
+    }
+    if modal::is_possible(summary, options_url) {
+        Offer::Review
+    } else {
+        Offer::Page
+    }
+}
+
+/// Returns buttons for a form that is a confirmation, one boolean or one choice of few.
+fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
+    let own = |label: &str, word: &str| (label.to_owned(), word.to_owned());
+    match form.fields() {
+        [] => Some(vec![own("Confirm", "ok")]),
+        [field] => match field.kind() {
+            Kind::Boolean(_) => Some(vec![own("Yes", "yes"), own("No", "no")]),
+            Kind::Choice(choice) if choice.options.len() <= BUTTONS => {
+                let labels = choice.options.iter().enumerate();
+                let labels = labels.map(|(index, option)| {
+                    let label = modal::shown(option.label());
+                    let fits = !label.is_empty() && length(&label) <= OPTION;
+                    fits.then(|| (label, index.to_string()))
+                });
+                labels.collect()
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the message of a notice.
+pub(super) fn message(notice: &Notice, options_url: bool, zone: &TimeZone) -> Message {
+    let summary = &*notice.summary;
+    let revealed = Revealed::new(notice);
+    let subject = revealed.subject(zone);
+    let subject = subject.strip_prefix("[gateway] ").unwrap_or(&subject);
+    let mut top = vec![
+        json!({"type": "header", "text": plain(subject, HEADER)}),
+        json!({"type": "section", "text": plain(&revealed.opening(), 500)}),
+    ];
+    let mut facts = Vec::new();
+    for (name, value) in [
+        ("Tool", revealed.tool()),
+        ("Caller", revealed.caller()),
+        ("Asked", revealed.group()),
+        ("Rule", revealed.rule()),
+    ] {
+        let value = value.map(|value| plain(&format!("{name}: {value}"), 300));
+        facts.extend(value);
+    }
+    if !facts.is_empty() {
+        top.push(json!({"type": "context", "elements": facts}));
+    }
+    let text = escape(&cut(subject, 300));
+    if let Some(ending) = revealed.ending(zone) {
+        top.push(json!({"type": "section", "text": plain(&ending, 500)}));
+        top.push(actions(&[open(summary)]));
+        return Message { text, blocks: top };
+    }
+    let message = revealed.message().map(|text| sections(&text));
+    let mut middle = message.unwrap_or_default();
+    middle.extend(address(&revealed, summary));
+    let arguments = modal::arguments(&revealed.arguments());
+    let offer = match offer(summary, notice.reveal, options_url) {
+        // Beside arguments that do not fit, nothing is decided by a button of the message.
+        Offer::Buttons(_) if top.len() + middle.len() + arguments.len() >= BLOCKS => Offer::Page,
+        offer => offer,
+    };
+    let mut blocks = top;
+    blocks.extend(middle);
+    blocks.extend(arguments);
+    if blocks.len() >= BLOCKS {
+        blocks.truncate(BLOCKS - 2);
+        let more = plain("The rest is on the page of the question.", 100);
+        blocks.push(json!({"type": "context", "elements": [more]}));
+    }
+    blocks.push(actions(&elements(summary, offer)));
+    Message { text, blocks }
+}
+
+/// Returns the address of a question in url mode, with the reasons to be careful. It is never a link.
+fn address(revealed: &Revealed<'_>, summary: &Summary) -> Vec<Value> {
+    let Some(address) = revealed.address() else {
+        return Vec::new();
+    };
+    let mut blocks = sections(&format!("The server asks to open this address:\n{address}"));
+    let link = summary.address.as_deref().map(Link::parse);
+    if let Some(Ok(link)) = link {
+        let cautions = link.cautions().iter();
+        let cautions: Vec<_> = cautions.map(|caution| format!("• {caution}")).collect();
+        blocks.extend(sections(&cautions.join("\n")));
+    }
+    blocks
+}
+
+fn actions(elements: &[Value]) -> Value {
+    json!({"type": "actions", "elements": elements})
+}
+
+fn open(summary: &Summary) -> Value {
+    json!({"type": "button", "action_id": "open", "text": plain("Open in the inbox", OPTION), "url": summary.link})
+}
+
+fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
+    let value = |word: &str| format!("{}:{}:{word}", summary.question, summary.version);
+    let button = |id: &str, label: &str, word: &str| json!({"type": "button", "action_id": id, "text": plain(label, OPTION), "value": value(word)});
+    let mut elements = Vec::new();
+    match offer {
+        Offer::Page => {}
+        Offer::Review => elements.push(button("review", "Review", "-")),
+        Offer::Buttons(buttons) => {
+            let buttons = buttons.iter().enumerate();
+            elements.extend(
+                buttons
+                    .map(|(index, (label, word))| button(&format!("choose:{index}"), label, word)),
+            );
+            let mut decline = button("decline", "Decline", "-");
+            decline["style"] = json!("danger");
+            elements.push(decline);
+        }
+    }
+    elements.push(open(summary));
+    elements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice::Event;
+    use crate::notice::tests::{notice, summary};
+
+    fn offered(properties: &str, reveal: Reveal) -> Offer {
+        offer(&summary(properties), reveal, false)
+    }
+
+    #[test]
+    fn buttons_decide_only_beside_everything() {
+        let boolean = r#"{"go":{"type":"boolean"}}"#;
+        assert_eq!(offered(boolean, Reveal::Minimal), Offer::Page);
+        assert_eq!(offered(boolean, Reveal::Question), Offer::Review);
+        assert!(
+            matches!(offered(boolean, Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 2)
+        );
+        assert!(
+            matches!(offered("{}", Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 1)
+        );
+        let five = r#"{"c":{"type":"string","enum":["a","b","c","d","e"]}}"#;
+        assert!(
+            matches!(offered(five, Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 5)
+        );
+        let six = r#"{"c":{"type":"string","enum":["a","b","c","d","e","f"]}}"#;
+        assert_eq!(offered(six, Reveal::Arguments), Offer::Review);
+        let two = r#"{"a":{"type":"boolean"},"b":{"type":"boolean"}}"#;
+        assert_eq!(offered(two, Reveal::Arguments), Offer::Review);
+        let mut page = summary(boolean);
+        page.needs_page = true;
+        assert_eq!(offer(&page, Reveal::Arguments, true), Offer::Page);
+        let mut bare = summary(boolean);
+        bare.arguments = None;
+        assert!(matches!(
+            offer(&bare, Reveal::Question, false),
+            Offer::Buttons(_)
+        ));
+    }
+
+    #[test]
+    fn long_arguments_leave_room_for_the_link_and_take_the_buttons() {
+        let mut long = summary(r#"{"go":{"type":"boolean"}}"#);
+        long.arguments = Some(json!({"a": "x".repeat(400_000)}).to_string());
+        let message = message(
+            &notice(long, Event::Asked, Reveal::Arguments),
+            false,
+            &TimeZone::UTC,
+        );
+        assert_eq!(message.blocks.len(), BLOCKS);
+        let last = &message.blocks[BLOCKS - 1]["elements"];
+        assert_eq!(last.as_array().unwrap().len(), 1, "{last}");
+        assert_eq!(last[0]["action_id"], "open");
+    }
+
+    #[test]
+    fn no_text_of_a_server_is_markup() {
+        let mut hostile = summary("{}");
+        hostile.message = "<!channel> *bold* <https://evil.example|x>".to_owned();
+        hostile.server = "a<!here>&".to_owned();
+        let message = message(
+            &notice(hostile, Event::Asked, Reveal::Arguments),
+            false,
+            &TimeZone::UTC,
+        );
+        assert!(!message.text.contains('<'), "{}", message.text);
+        let blocks = Value::from(message.blocks).to_string();
+        assert!(!blocks.contains("mrkdwn"), "{blocks}");
+    }
+
+    #[test]
+    fn links_that_a_server_asks_to_open_are_no_links() {
+        let mut visit = summary("{}");
+        visit.form = None;
+        visit.address = Some("http://xn--pple-43d.example/login?user=a".to_owned());
+        let message = message(
+            &notice(visit, Event::Asked, Reveal::Question),
+            false,
+            &TimeZone::UTC,
+        );
+        let blocks = Value::from(message.blocks);
+        let text = blocks.to_string();
+        assert_eq!(text.matches("\"url\":").count(), 1, "{text}");
+        assert!(
+            text.contains("xn--pple-43d.example") && text.contains('•'),
+            "{text}"
+        );
+    }
+}

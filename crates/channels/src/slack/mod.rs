@@ -1,0 +1,177 @@
+//! Slack: a message with buttons or a modal, and the acts that come back from it.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `message` | the message that asks, and its state after the end |
+//! | `modal` | the modal of a form, and the draft that it sends back |
+//! | [`interact`] | the requests that Slack makes |
+//! | `people` | the person behind a Slack user |
+//! | `signature` | signatures of requests and of our notes in views |
+//! | `api` | requests to Slack |
+//! | `text` | plain texts and their limits |
+
+mod api;
+pub mod interact;
+mod message;
+mod modal;
+mod people;
+mod signature;
+mod text;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+use url::Url;
+
+use self::api::Api;
+pub use self::interact::{Acts, Done, Refusal, SlackReply, SlackRequest};
+use self::message::Message;
+use self::people::KnownUsers;
+pub use self::people::SlackUser;
+use self::signature::Signer;
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::config::SlackConfig;
+use crate::http::HttpError;
+use crate::notice::{Notice, Recipient};
+use crate::secret::SecretText;
+
+/// The longest time for an act, so that Slack has its answer within three seconds.
+const ACT_LIMIT: Duration = Duration::from_millis(2_500);
+
+/// A Slack app in one workspace.
+pub struct Slack {
+    api: Api,
+    signer: Signer,
+    team: String,
+    options_url: bool,
+    groups: BTreeMap<String, String>,
+    zone: TimeZone,
+    users: KnownUsers,
+    act_limit: Duration,
+}
+
+/// A Slack app that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SlackError {
+    /// The address of the Web API.
+    #[error("the address of Slack's API is not usable")]
+    Url,
+    /// The HTTP client.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl Slack {
+    /// Creates the app of a configuration, with its bot token and its signing secret.
+    pub fn new(
+        config: &SlackConfig,
+        token: SecretText,
+        signing_secret: SecretText,
+        zone: TimeZone,
+    ) -> Result<Self, SlackError> {
+        Self::with_api(
+            "https://slack.com/api/",
+            config,
+            token,
+            signing_secret,
+            zone,
+        )
+    }
+
+    /// Creates the app for an API elsewhere, such as a proxy's or a test's.
+    pub fn with_api(
+        api: &str,
+        config: &SlackConfig,
+        token: SecretText,
+        signing_secret: SecretText,
+        zone: TimeZone,
+    ) -> Result<Self, SlackError> {
+        let base = Url::parse(api).map_err(|_| SlackError::Url)?;
+        Ok(Self {
+            api: Api::new(base, token)?,
+            signer: Signer::new(signing_secret),
+            team: config.team.clone(),
+            options_url: config.options_url,
+            groups: config.groups.clone(),
+            zone,
+            users: KnownUsers::default(),
+            act_limit: ACT_LIMIT,
+        })
+    }
+
+    /// Sets the longest time for an act before the person sees that it is being saved.
+    #[must_use]
+    pub fn act_limit(mut self, limit: Duration) -> Self {
+        self.act_limit = limit;
+        self
+    }
+
+    async fn post(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
+        let channel = match &notice.to {
+            Recipient::Group(group) => self.groups.get(group).cloned(),
+            Recipient::Person {
+                mail: Some(mail), ..
+            } => {
+                let found = self
+                    .api
+                    .look_up("users.lookupByEmail", "email", mail)
+                    .await?;
+                found["user"]["id"].as_str().map(str::to_owned)
+            }
+            _ => None,
+        };
+        let channel = channel.ok_or(ChannelError::Permanent(Reason::Address))?;
+        let body = self.body(&channel, notice);
+        let sent = self.api.call("chat.postMessage", &body).await?;
+        match (sent["channel"].as_str(), sent["ts"].as_str()) {
+            (Some(channel), Some(ts)) => Ok(MessageRef(format!("{channel}/{ts}"))),
+            _ => Err(ChannelError::Permanent(Reason::Reply)),
+        }
+    }
+
+    fn body(&self, channel: &str, notice: &Notice) -> Value {
+        let Message { text, blocks } = message::message(notice, self.options_url, &self.zone);
+        json!({
+            "channel": channel,
+            "text": text,
+            "blocks": blocks,
+            "parse": "none",
+            "unfurl_links": false,
+            "unfurl_media": false,
+        })
+    }
+
+    async fn change(&self, sent: &MessageRef, notice: &Notice) -> Result<Updated, ChannelError> {
+        let place = sent.0.split_once('/');
+        let (channel, ts) = place.ok_or(ChannelError::Permanent(Reason::Address))?;
+        let Message { text, blocks } = message::message(notice, self.options_url, &self.zone);
+        let body =
+            json!({"channel": channel, "ts": ts, "text": text, "blocks": blocks, "parse": "none"});
+        self.api.call("chat.update", &body).await?;
+        Ok(Updated::Changed)
+    }
+}
+
+impl Channel for Slack {
+    fn name(&self) -> &'static str {
+        "slack"
+    }
+
+    fn reaches(&self, notice: &Notice) -> bool {
+        match &notice.to {
+            Recipient::Person { mail, .. } => mail.is_some(),
+            Recipient::Group(group) => self.groups.contains_key(group),
+            Recipient::Device(_) | Recipient::Endpoint => false,
+        }
+    }
+
+    fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
+        Box::pin(self.post(notice))
+    }
+
+    fn update<'a>(&'a self, sent: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated> {
+        Box::pin(self.change(sent, notice))
+    }
+}
