@@ -233,7 +233,7 @@ impl Relay {
             return ClientForward::Handled;
         }
         if call.kind().is_some() {
-            self.queue.note_given_up();
+            self.turns.note_given_up();
         }
         self.outbox.push(Effect::Abandon { call: key });
         if call.upstream_id().as_json() == id.as_json() {
@@ -273,7 +273,7 @@ impl Relay {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
-            } else if call.is_some_and(Call::is_held) {
+            } else if self.holds.is_held(key) {
                 // A person is being asked: the call waits for being made again.
                 self.detach(key);
             } else if self.client.answers_with_retries() {
@@ -294,7 +294,7 @@ impl Relay {
         };
         let id = call.upstream_id().clone();
         if call.kind().is_some() {
-            self.queue.note_given_up();
+            self.turns.note_given_up();
         }
         self.outbox.push(Effect::Abandon { call: key });
         let notice = Cancelled {

@@ -290,7 +290,7 @@ impl Relay {
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
         self.round_states.remove_call(key);
-        if call.is_held() || call.stream().is_none() {
+        if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
             self.timers.cancel_call(key);
             self.unattended.end_following(key);
             self.unattended.remove(key);

@@ -1,261 +1,80 @@
-//! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
+//! Calls that are held for a person: since when, and when each is kept alive and handed back.
 
-use crate::ClientFrame;
-use mcp_elicit_core::wire::{Progress, members, message};
-use serde_json::{Number, json};
+use std::collections::HashSet;
+use std::time::Duration;
 
-use crate::asks::Ask;
-use crate::calls::Call;
-use crate::frame_edit::ErrorResponse;
-use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
+use crate::timers::{Timer, Timers};
+use crate::{CallId, Timestamp};
 
-/// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
-const STEP: f64 = 0.001;
+/// The calls that are held.
+pub(crate) struct Holds {
+    held: HashSet<CallId>,
+    keep_alive: Duration,
+}
 
-impl Relay {
-    /// The call has a question on the desk: it is held.
-    pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
-        let hold = self.hold_time();
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        if !call.hold() {
-            return;
-        }
-        call.learn_token();
-        self.timers.set(now.after(hold), Timer::Hold(key));
-        self.keep_alive(now, key);
-    }
-
-    /// The call has this question on the desk: it is held, and every other that the question may be for.
-    pub(crate) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
-        self.hold(now, call);
-        let question = self.asks.get(question);
-        for other in question.map_or_else(Vec::new, |question| question.others().to_vec()) {
-            if self.calls.may_ask(other) {
-                self.hold(now, other);
-            }
+impl Holds {
+    /// No call is held; those that are will be kept alive at this interval.
+    pub(crate) fn new(keep_alive: Duration) -> Self {
+        Self {
+            held: HashSet::new(),
+            keep_alive,
         }
     }
 
-    /// The open questions that are the call's, and those that may be.
-    fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
-        let calls = self.calls.get(key).into_iter();
-        let keys = calls.flat_map(Call::possible_asks);
-        keys.filter_map(|ask| self.asks.get(ask))
-    }
-
-    /// Returns whether a question of the call waits on the desk.
-    pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
-        let mut questions = self.questions_in(key);
-        questions.any(|question| question.via() == AskedVia::People)
-    }
-
-    /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
-    pub(crate) fn hold_ends(&mut self, question: &Ask) {
-        for key in question.candidates() {
-            if !self.waits_for_people(key) {
-                self.end_hold(key);
-            }
+    /// Begins to hold a call, for this time at most. `false` where it is held already.
+    pub(crate) fn begin(
+        &mut self,
+        now: Timestamp,
+        call: CallId,
+        hold: Duration,
+        timers: &mut Timers,
+    ) -> bool {
+        let begins = self.held.insert(call);
+        if begins {
+            timers.set(now.after(hold), Timer::Hold(call));
         }
+        begins
     }
 
-    pub(crate) fn end_hold(&mut self, key: CallId) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        if call.end_hold() {
-            self.timers.cancel_hold(key);
+    /// Begins to hold a call whose client is told so after a while only.
+    pub(crate) fn begin_quietly(
+        &mut self,
+        now: Timestamp,
+        call: CallId,
+        is_waited_for: bool,
+        hold: Duration,
+        timers: &mut Timers,
+    ) {
+        if is_waited_for {
+            self.held.insert(call);
         }
+        timers.set(now.after(hold), Timer::Hold(call));
+        self.keep_alive_again(now, call, timers);
     }
 
-    /// Tells the caller that the call lives: on its token, where it gave one.
-    pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
-        let text = self.waiting_words(key);
-        let wait = self.settings.keep_alive;
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        let (Some(stream), Some(token), true) = (
-            call.stream(),
-            call.progress().token().cloned(),
-            call.is_held(),
-        ) else {
-            return;
-        };
-        let Some(progress) = Number::from_f64(call.progress_mut().step(STEP)) else {
-            return;
-        };
-        let sign = Progress {
-            token,
-            progress,
-            total: None,
-            message: Some(text),
-        };
-        self.tell_client(stream, sign.to_message(), false);
-        self.timers.set(now.after(wait), Timer::KeepAlive(key));
+    /// The client was told that the call lives: it is told again after a while.
+    pub(crate) fn keep_alive_again(&self, now: Timestamp, call: CallId, timers: &mut Timers) {
+        timers.set(now.after(self.keep_alive), Timer::KeepAlive(call));
     }
 
-    /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
-    fn link_of(&self, key: CallId) -> Option<String> {
-        let link = |key| {
-            self.questions_in(key)
-                .find_map(|question| question.link().map(str::to_owned))
-        };
-        if self.calls.get(key).is_some_and(Call::is_queued) {
-            return self.calls.asking().map(|(key, _)| key).min().and_then(link);
+    /// Returns `true` while the call is held.
+    pub(crate) fn is_held(&self, call: CallId) -> bool {
+        self.held.contains(&call)
+    }
+
+    /// Returns the calls that are held, oldest first.
+    pub(crate) fn all(&self) -> Vec<CallId> {
+        let mut all: Vec<_> = self.held.iter().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Ends the hold of a call. `false` where it was not held.
+    pub(crate) fn end(&mut self, call: CallId, timers: &mut Timers) -> bool {
+        let ends = self.held.remove(&call);
+        if ends {
+            timers.cancel_hold(call);
         }
-        link(key)
-    }
-
-    fn waiting_words(&self, key: CallId) -> String {
-        match self.link_of(key) {
-            Some(link) => format!("Waiting for a person to answer at {link}"),
-            None => "Waiting for a person to answer".to_owned(),
-        }
-    }
-
-    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
-        let Some(frame) = self.hand_back_frame(key) else {
-            return;
-        };
-        let Some(stream) = self.calls.get(key).and_then(Call::stream) else {
-            return;
-        };
-        if self.calls.get(key).is_some_and(Call::is_queued) {
-            // The server knows nothing of it, so nothing else ends it.
-            self.timers.set(
-                now.after(self.settings.open_for),
-                Timer::DropUnattended(key),
-            );
-        }
-        self.detach(key);
-        self.tell_client(stream, frame, true);
-    }
-
-    /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
-    pub(crate) fn detach(&mut self, key: CallId) {
-        if self.leave_approval(key) {
-            return;
-        }
-        if self.leave_unattended(key) {
-            self.keep_call(key);
-        }
-    }
-
-    /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
-    pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
-        self.end_hold(key);
-        let Some(call) = self.calls.get_mut(key) else {
-            return false;
-        };
-        call.detach();
-        let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
-            return false;
-        };
-        self.unattended.add(digest, key);
-        true
-    }
-
-    /// Every held call is handed back at once: the gateway is about to stop.
-    pub(crate) fn drain(&mut self) {
-        for key in self.calls.keys(Call::is_held) {
-            let frame = self.hand_back_frame(key);
-            let stream = self.calls.get(key).and_then(Call::stream);
-            if let (Some(frame), Some(stream)) = (frame, stream) {
-                self.end_hold(key);
-                if let Some(call) = self.calls.get_mut(key) {
-                    call.detach();
-                }
-                self.tell_client(stream, frame, true);
-            }
-        }
-    }
-
-    /// Returns who still waits for an answer is told that none will come. Asks stay for the same call made again.
-    pub(crate) fn end_waiting(&mut self, what: &str) {
-        let why = format!("{what} while the server worked on this");
-        for key in self.calls.keys(|call| call.stream().is_some()) {
-            if let Some(call) = self.calls.get_mut(key)
-                && let Some(stream) = call.detach()
-            {
-                let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
-                self.tell_client(stream, frame, true);
-            }
-        }
-        self.reject_waiting(&format!("was left: {what}"));
-    }
-
-    fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
-        let link = self.link_of(key);
-        let server = self.shown_server();
-        let call = self.calls.get_mut(key)?;
-        let (id, kind, queued) = (call.client_id().clone(), call.kind()?, call.is_queued());
-        let target = call.summary()?.target.clone();
-        let needs = if call.asks().is_empty() {
-            "may need"
-        } else {
-            "needs"
-        };
-        let place = link.map_or_else(
-            || "where its operator set it up".to_owned(),
-            |link| format!("here: {link}"),
-        );
-        let text = if queued {
-            format!(
-                "Not done yet. The server {server} is at work on another call, which waits for a person's answer. \
-                 Ask the person to answer {place} - then call {target} again with the same arguments."
-            )
-        } else {
-            format!(
-                "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
-             Ask the person to answer {place} - then call {target} again with the same arguments. \
-             The call goes on where it stopped; nothing is asked twice.",
-                kind.word()
-            )
-        };
-        let frame = match kind {
-            CallKind::Tool => {
-                let mut result =
-                    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
-                // A result without `structuredContent` is only understood of a tool without an output schema.
-                if self.catalog.may_have_output_schema(&target) {
-                    result["isError"] = json!(true);
-                }
-                message::result(&id, &members::raw_value(&self.client.own_result(result)))
-            }
-            CallKind::Prompt => {
-                let result = json!({
-                    "resultType": "complete",
-                    "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
-                });
-                message::result(&id, &members::raw_value(&self.client.own_result(result)))
-            }
-            // A resource has no room for words that are not its own.
-            CallKind::Resource => ErrorResponse::new(-32000, text).to_response(&id),
-        };
-        Some(frame)
-    }
-
-    /// A call goes on for a client that made it again.
-    pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
-        let (id, now) = (frame.id(), frame.at());
-        self.learn_from_retry(key, frame.text());
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        call.attach(now, frame.stream(), id);
-        self.timers.cancel(Timer::DropUnattended(key));
-        self.drop_call(key);
-        if self.calls.get(key).is_some_and(Call::is_finished) {
-            self.deliver_finished(key);
-        } else if self.calls.get(key).is_some_and(Call::is_queued) {
-            self.hold_queued(now, key);
-        } else if self.waits_for_people(key) || self.unattended.follows(key) {
-            self.hold(now, key);
-        } else {
-            self.present_round(now, key);
-        }
+        ends
     }
 }

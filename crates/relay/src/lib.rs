@@ -30,23 +30,27 @@
 //! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | [`decisions`], `approvals` | an operator's decisions, as the shell makes them; calls that wait for approval |
 //! | `limits` | size, number and rate of questions |
-//! | `attribution`, `turns`, `call_queue` | the call that a pushed question is for; the calls that are with the server at once |
-//! | `holds`, `client_waits` | held calls: kept alive, handed back, resumed; calls that the client gave up |
+//! | `attribution` | the call that a pushed question is for |
+//! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
+//! | `connection_load` | the work on this connection, for a shell that has several |
+//! | `holds`, `held_calls`, `hand_back` | held calls: their timers; kept alive, handed back, resumed; the words of that |
+//! | `client_waits` | the times that clients were seen to wait for a call |
 //! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
 //! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are no questions |
 //! | `timers`, `outbox` | what is due; the effects that wait, and the gateway's own ids |
-//! | `url_required` | `-32042`: links to visit before a call is made again |
+//! | `url_required`, `url_demand` | `-32042`: links to visit before a call is made again; which they were |
 //! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
 mod answers;
 mod approvals;
+mod asking_targets;
 mod asks;
 mod attribution;
-mod call_queue;
 mod calls;
 mod catalog;
 mod client_rounds;
 mod client_waits;
+mod connection_load;
 pub mod decisions;
 mod deliveries;
 mod delivery_reports;
@@ -57,7 +61,9 @@ mod era_probe;
 mod frame_edit;
 mod from_client;
 mod from_server;
+mod hand_back;
 mod handshake;
+mod held_calls;
 mod holds;
 mod incoming;
 mod learned;
@@ -69,6 +75,7 @@ mod new_asks;
 mod outbox;
 mod passed_rounds;
 mod probing;
+mod queued_calls;
 mod repeated_rounds;
 mod request_state;
 mod retries;
@@ -82,6 +89,7 @@ mod turns;
 mod unattended;
 mod unattended_calls;
 mod unknown_members;
+mod url_demand;
 mod url_required;
 
 #[cfg(test)]
@@ -94,8 +102,8 @@ use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
 use approvals::Approvals;
+pub use asking_targets::AskingTargets;
 use asks::Asks;
-use call_queue::CallQueue;
 use calls::Calls;
 use catalog::Catalog;
 use client_rounds::ClientRounds;
@@ -104,6 +112,7 @@ use deliveries::Deliveries;
 use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
+use holds::Holds;
 use incoming::ClientFrame;
 pub use learned::Learned;
 use limits::Limits;
@@ -114,7 +123,7 @@ use round_states::RoundStates;
 use server_requests::ServerRequests;
 pub use settings::{Audience, RelaySettings};
 use timers::{Timer, Timers};
-pub use turns::AskingTargets;
+use turns::Turns;
 use unattended::Unattended;
 
 /// The treatment of a client's frame by the shell.
@@ -151,7 +160,8 @@ pub struct Relay {
     catalog: Catalog,
     log_levels: LogLevels,
     calls: Calls,
-    queue: CallQueue,
+    turns: Turns,
+    holds: Holds,
     unattended: Unattended,
     asks: Asks,
     approvals: Approvals,
@@ -175,7 +185,8 @@ impl Relay {
             catalog: Catalog::default(),
             log_levels: LogLevels::default(),
             calls: Calls::after(settings.first_call),
-            queue: CallQueue::default(),
+            turns: Turns::new(settings.askers.clone()),
+            holds: Holds::new(settings.keep_alive),
             unattended: Unattended::default(),
             asks: Asks::default(),
             approvals: Approvals::default(),

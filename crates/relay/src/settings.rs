@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
+use crate::asking_targets::AskingTargets;
 use crate::client_waits::ClientWaits;
 use crate::decisions::Decisions;
-use crate::turns::AskingTargets;
 
-/// The place to which questions go.
+/// The audience of questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audience {
-    /// To the client when it declared the mode, else to the desk.
+    /// To the client when it declared the mode, else to people.
     #[default]
     Auto,
     /// To the client only; a mode it did not declare is refused.
     Client,
-    /// To the desk only.
+    /// To people only.
     People,
 }
 
@@ -42,7 +42,7 @@ pub struct RelaySettings {
     pub server: String,
     /// `true` if the operator gave it that name; else people are told the one that it reports.
     pub is_named: bool,
-    /// The place to which questions go.
+    /// The audience of questions.
     pub answer_with: Audience,
     /// The time that a call is held for a person before it is handed back with where to answer.
     pub hold: Duration,

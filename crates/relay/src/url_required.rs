@@ -3,13 +3,13 @@
 use crate::asks::Ask;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{Complete, Mode, Revision, UrlRequired};
+use mcp_elicit_core::wire::{Complete, Frame, Mode, UrlRequired};
 use serde_json::value::RawValue;
 
 use crate::asks::Origin;
 use crate::frame_edit::ErrorResponse;
+use crate::url_demand::UrlDemand;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
-use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
 const COMPLETION_WAIT: Duration = Duration::from_secs(5);
@@ -57,17 +57,14 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
         };
-        if call
-            .rounds()
-            .url_demand()
-            .is_some_and(|before| same_error(before, frame.text()))
-        {
+        let demand = UrlDemand::new(&required);
+        if call.rounds().url_demand() == Some(&demand) {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.rounds_mut().set_url_demand(frame.text().to_owned());
+        call.rounds_mut().set_url_demand(demand);
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
@@ -144,7 +141,7 @@ impl Relay {
                     .calls
                     .get(*key)
                     .and_then(|call| call.rounds().url_demand());
-                matches!((id, demand), (Some(id), Some(demand)) if wants_visit(demand, id))
+                matches!((id, demand), (Some(id), Some(demand)) if demand.wants_visit(id))
             })
             .collect();
         for key in again {
@@ -153,39 +150,4 @@ impl Relay {
         }
         self.forward_complete(via, complete.is_some())
     }
-}
-
-/// Returns whether this answer of a server wants the visit of this id.
-fn wants_visit(demand: &str, id: &str) -> bool {
-    let index = FrameIndex::at(demand.as_bytes());
-    let required = index.as_ref().and_then(|index| {
-        let error = Frame::of_text(demand, index).error();
-        error.map(UrlRequired::parse)
-    });
-    let Some(Ok(required)) = required else {
-        return false;
-    };
-    let of = |request: &mcp_elicit_core::wire::ElicitRequest| match request {
-        mcp_elicit_core::wire::ElicitRequest::Url { elicitation_id, .. } => {
-            elicitation_id.as_deref() == Some(id)
-        }
-        mcp_elicit_core::wire::ElicitRequest::Form { .. } => false,
-    };
-    required.elicitations.iter().any(of)
-}
-
-/// Two answers that want the same visits, whatever their ids.
-fn same_error(one: &str, two: &str) -> bool {
-    let error = |text: &str| {
-        let index = FrameIndex::at(text.as_bytes())?;
-        let error = Frame::of_text(text, &index).error()?;
-        let error = UrlRequired::parse(error).ok()?;
-        let urls: Vec<String> = error
-            .elicitations
-            .iter()
-            .map(|request| format!("{:?}", request.to_raw_params(Revision::LATEST_PUSHED)))
-            .collect();
-        Some(urls)
-    };
-    error(one).is_some() && error(one) == error(two)
 }

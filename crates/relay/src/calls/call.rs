@@ -6,14 +6,15 @@ use mcp_elicit_core::wire::{CallDefect, Capability, Frame, Id};
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
-use super::summary::{progress_token, summary};
+use super::summary::{progress_token, summary, target};
 use crate::log_levels::LogLevel;
 use crate::server_round::Round;
 use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
 
 /// One request of the client.
 pub(crate) struct Call {
-    waiter: Waiter,
+    /// The stream on which the client waits; `None` once the call went back to the client, or the client is gone.
+    stream: Option<StreamId>,
     state: ServerState,
     client_id: Id,
     upstream_id: Id,
@@ -36,19 +37,6 @@ pub(crate) struct Call {
     lists_tools: bool,
     /// The call, or the reason that it cannot be shown; read when first needed.
     summary: Option<Result<CallSummary, CallDefect>>,
-}
-
-/// The client's side of a call.
-#[derive(Clone, Copy)]
-enum Waiter {
-    /// The client waits on this stream.
-    Client {
-        stream: StreamId,
-        /// `true` while it is held for a person.
-        held: bool,
-    },
-    /// The call went back to the client, or the client is gone.
-    Nobody,
 }
 
 /// The server's side of a call.
@@ -86,10 +74,7 @@ impl Call {
     /// A call that goes to the server as it came.
     pub(crate) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
         Self {
-            waiter: Waiter::Client {
-                stream,
-                held: false,
-            },
+            stream: Some(stream),
             state: ServerState::Running,
             client_id: id.clone(),
             upstream_id: id,
@@ -111,49 +96,17 @@ impl Call {
 
     /// Returns the stream for its answer; `None` while nobody waits.
     pub(crate) fn stream(&self) -> Option<StreamId> {
-        match self.waiter {
-            Waiter::Client { stream, .. } => Some(stream),
-            Waiter::Nobody => None,
-        }
-    }
-
-    /// Returns `true` while it is held for a person.
-    pub(crate) fn is_held(&self) -> bool {
-        matches!(self.waiter, Waiter::Client { held: true, .. })
-    }
-
-    /// Begins to hold it. `false` where nobody waits or it is held already.
-    pub(crate) fn hold(&mut self) -> bool {
-        match &mut self.waiter {
-            Waiter::Client { held, .. } if !*held => {
-                *held = true;
-                true
-            }
-            Waiter::Client { .. } | Waiter::Nobody => false,
-        }
-    }
-
-    /// Ends the hold. `false` where it was not held.
-    pub(crate) fn end_hold(&mut self) -> bool {
-        match &mut self.waiter {
-            Waiter::Client { held, .. } => std::mem::take(held),
-            Waiter::Nobody => false,
-        }
+        self.stream
     }
 
     /// Nobody waits for it any more. Returns the stream where the client waited.
     pub(crate) fn detach(&mut self) -> Option<StreamId> {
-        let stream = self.stream();
-        self.waiter = Waiter::Nobody;
-        stream
+        self.stream.take()
     }
 
     /// The client has made it again with this id and waits on this stream.
     pub(crate) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
-        self.waiter = Waiter::Client {
-            stream,
-            held: self.is_held(),
-        };
+        self.stream = Some(stream);
         self.came_at = now;
         if let Some(id) = id {
             self.client_id = id;
@@ -429,6 +382,11 @@ impl Call {
             });
             self.progress = CallProgress::with_token(token);
         }
+    }
+
+    /// Returns the kind of call and the name or URI that it calls, where questions may come up in it.
+    pub(crate) fn target(&self) -> Option<(CallKind, String)> {
+        Some((self.kind?, target(self.frame()?)?))
     }
 
     /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.

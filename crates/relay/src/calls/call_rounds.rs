@@ -6,6 +6,7 @@ use mcp_elicit_core::wire::InputRequest;
 
 use crate::repeated_rounds::AnsweredRound;
 use crate::retries::RetryAnswers;
+use crate::url_demand::UrlDemand;
 
 /// The rounds of a call.
 #[derive(Default)]
@@ -13,8 +14,8 @@ pub(crate) struct CallRounds {
     count: u32,
     /// Records whose answers go to the server when the call is made again.
     delivers: Vec<String>,
-    /// The server's last answer that required links to be visited (`-32042`), as it wrote it.
-    url_demand: Option<String>,
+    /// The server's last answer that required links to be visited (`-32042`).
+    url_demand: Option<UrlDemand>,
     /// The round that its client has.
     presented: Vec<(String, InputRequest)>,
     /// The rounds that its client has answered.
@@ -42,13 +43,13 @@ impl CallRounds {
     }
 
     /// Returns the server's last answer that required links to be visited.
-    pub(crate) fn url_demand(&self) -> Option<&str> {
-        self.url_demand.as_deref()
+    pub(crate) fn url_demand(&self) -> Option<&UrlDemand> {
+        self.url_demand.as_ref()
     }
 
     /// Keeps an answer of the server that requires links to be visited.
-    pub(crate) fn set_url_demand(&mut self, text: String) {
-        self.url_demand = Some(text);
+    pub(crate) fn set_url_demand(&mut self, demand: UrlDemand) {
+        self.url_demand = Some(demand);
     }
 
     /// Adds records whose answers go to the server when the call is made again.

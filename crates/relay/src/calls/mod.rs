@@ -18,7 +18,7 @@ use mcp_elicit_core::wire::Id;
 
 use crate::{CallId, StreamId};
 pub(crate) use call::Call;
-pub(crate) use summary::{progress_token, summary, target};
+pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
 #[derive(Default)]

@@ -1,12 +1,14 @@
 //! The client's side: the era that its client was seen to speak, and what follows from it.
 
-use mcp_elicit_core::wire::{Capability, Meta, Mode, Revision};
+use mcp_elicit_core::wire::{Capability, Id, Meta, Mode, Revision, members, message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::pushed_client::PushedClient;
 use super::rounds_client::RoundsClient;
+use crate::CallKind;
 use crate::calls::Call;
+use crate::frame_edit::ErrorResponse;
 use mcp_elicit_core::wire::frame::Frame;
 
 /// The state of the client. Only this module and its files look into it.
@@ -91,6 +93,32 @@ impl Client {
             members.shift_remove("resultType");
         }
         result
+    }
+
+    /// Returns the response to a call that is handed back with these words. `may_have_schema` says that the tool may have an
+    /// output schema.
+    pub(crate) fn handed_back(
+        &self,
+        id: &Id,
+        kind: CallKind,
+        text: String,
+        may_have_schema: bool,
+    ) -> String {
+        let content = json!({"type": "text", "text": text});
+        let mut result = json!({"resultType": "complete"});
+        match kind {
+            CallKind::Tool => {
+                result["content"] = json!([content]);
+                // A result without `structuredContent` is only understood of a tool without an output schema.
+                if may_have_schema {
+                    result["isError"] = json!(true);
+                }
+            }
+            CallKind::Prompt => result["messages"] = json!([{"role": "user", "content": content}]),
+            // A resource has no room for words that are not its own.
+            CallKind::Resource => return ErrorResponse::new(-32000, text).to_response(id),
+        }
+        message::result(id, &members::raw_value(&self.own_result(result)))
     }
 
     /// `clientInfo`, JSON.

@@ -1,0 +1,148 @@
+//! The tools, prompts and resources of a server that were seen to ask.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_elicit_core::wire::{Capability, Mode};
+
+use crate::CallKind;
+use crate::learned::LearnedAsker;
+
+/// The number of tools, prompts and resources of one server that are remembered.
+const REMEMBERED: usize = 4_096;
+
+/// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
+#[derive(Clone, Debug, Default)]
+pub struct AskingTargets {
+    known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
+    /// `true` if one was seen to ask since this was last looked at.
+    changed: Arc<AtomicBool>,
+}
+
+/// The known behaviour of one tool, prompt or resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    /// One of several of which one asked.
+    Suspected,
+    /// It asked in these modes.
+    Asks { form: bool, url: bool },
+}
+
+impl Habit {
+    fn has(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (Self::Suspected, _) => true,
+            (Self::Asks { form, .. }, Mode::Form) => form,
+            (Self::Asks { url, .. }, Mode::Url) => url,
+        }
+    }
+}
+
+impl AskingTargets {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(&'static str, String), Habit>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether one was seen to ask since the last time.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns those that were seen to ask for certain.
+    pub(crate) fn certain(&self) -> Vec<LearnedAsker> {
+        let all = self.all();
+        let certain = all
+            .iter()
+            .filter_map(|((kind, target), habit)| match *habit {
+                Habit::Asks { form, url } => Some(LearnedAsker {
+                    kind: (*kind).to_owned(),
+                    target: target.clone(),
+                    form,
+                    url,
+                }),
+                Habit::Suspected => None,
+            });
+        certain.collect()
+    }
+
+    /// Adds those that another process saw, or an earlier one.
+    pub(crate) fn add(&self, learned: &[LearnedAsker]) {
+        let kinds = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
+        for asker in learned {
+            let Some(kind) = kinds.into_iter().find(|kind| kind.word() == asker.kind) else {
+                continue;
+            };
+            let known = self.changed.load(Ordering::Relaxed);
+            self.set(kind, &asker.target, |before| match before {
+                Some(Habit::Asks { form, url }) => Habit::Asks {
+                    form: form || asker.form,
+                    url: url || asker.url,
+                },
+                Some(Habit::Suspected) | None => Habit::Asks {
+                    form: asker.form,
+                    url: asker.url,
+                },
+            });
+            self.changed.store(known, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` where none was seen to ask.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Returns whether this one was seen to ask, or is one of several of which one did.
+    pub(crate) fn knows(&self, kind: CallKind, target: &str) -> bool {
+        self.get(kind, target).is_some()
+    }
+
+    /// Returns whether this one may ask in a mode that a client which shows these modes itself does not show.
+    pub(crate) fn may_ask_people(&self, kind: CallKind, target: &str, shown: Capability) -> bool {
+        let habit = self.get(kind, target);
+        let asks = |mode| habit.is_some_and(|habit| habit.has(mode) && !shown.has(mode));
+        asks(Mode::Form) || asks(Mode::Url)
+    }
+
+    /// Adds one that was seen to ask in this mode: for certain, or as one of several of which one did.
+    pub(crate) fn saw(&self, kind: CallKind, target: &str, mode: Mode, is_certain: bool) {
+        self.set(kind, target, |known| match known {
+            Some(Habit::Asks { form, url }) => Habit::Asks {
+                form: form || (is_certain && mode == Mode::Form),
+                url: url || (is_certain && mode == Mode::Url),
+            },
+            Some(Habit::Suspected) | None if is_certain => Habit::Asks {
+                form: mode == Mode::Form,
+                url: mode == Mode::Url,
+            },
+            Some(Habit::Suspected) | None => Habit::Suspected,
+        });
+    }
+
+    fn get(&self, kind: CallKind, target: &str) -> Option<Habit> {
+        self.all().get(&(kind.word(), target.to_owned())).copied()
+    }
+
+    fn set(&self, kind: CallKind, target: &str, change: impl FnOnce(Option<Habit>) -> Habit) {
+        let mut all = self.all();
+        let key = (kind.word(), target.to_owned());
+        if all.len() < REMEMBERED || all.contains_key(&key) {
+            let known = all.get(&key).copied();
+            let now = change(known);
+            if known != Some(now) && now != Habit::Suspected {
+                self.changed.store(true, Ordering::Relaxed);
+            }
+            all.insert(key, now);
+        }
+    }
+
+    /// This one had its turn and did not ask: it is suspected no longer.
+    pub(crate) fn clear_suspicion(&self, kind: CallKind, target: &str) {
+        let mut all = self.all();
+        let key = (kind.word(), target.to_owned());
+        if all.get(&key) == Some(&Habit::Suspected) {
+            all.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The work on one connection with the server, for a shell that shares calls between several.
+
+use bytes::Bytes;
+use mcp_elicit_core::wire::Id;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+
+use crate::turns::Rule;
+use crate::{CallId, CallKind, Relay, StreamId, Timestamp, calls};
+
+impl Relay {
+    /// Since when the oldest call waits that another connection with the server could take.
+    pub fn queued_since(&self) -> Option<Timestamp> {
+        if self.rule() != Rule::Single {
+            return None;
+        }
+        let waits = |key: CallId| self.movable_since(key);
+        self.turns.waiting().find_map(waits)
+    }
+
+    /// Returns since when the call waits, where another connection could take it. An approved call stays.
+    fn movable_since(&self, key: CallId) -> Option<Timestamp> {
+        let call = self.calls.get(key)?;
+        call.movable_since()
+            .filter(|_| !self.approvals.is_approved(key))
+    }
+
+    /// Takes the oldest call out that waits for its turn, for another connection: its stream, and the request as the client
+    /// wrote it.
+    pub fn take_queued(&mut self) -> Option<(StreamId, Bytes)> {
+        self.queued_since()?;
+        let waits = |key: &CallId| self.movable_since(*key).is_some();
+        let key = self.turns.waiting().find(waits)?;
+        self.turns.remove(key);
+        let call = self.remove_call(key)?;
+        call.into_queued()
+    }
+
+    /// Returns whether another call in which the server may ask can be made right away, and with certainty.
+    pub fn is_free(&self) -> bool {
+        let waits = self.early_requests.iter().any(|frame| {
+            let index = FrameIndex::at(frame);
+            let read = index.as_ref().and_then(|index| Frame::new(frame, index));
+            let method = read.and_then(Frame::method);
+            method.and_then(CallKind::of_method).is_some()
+        });
+        !waits
+            && !self.has_given_up_call()
+            && self.turns.is_empty()
+            && self.calls.asking().next().is_none()
+    }
+
+    /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
+    pub fn has_given_up_call(&self) -> bool {
+        self.turns.has_given_up_call() && self.rule() == Rule::Single
+    }
+
+    /// Returns how many calls are on their way or wait for their turn.
+    pub fn load(&self) -> usize {
+        self.early_requests.len() + self.turns.len() + self.calls.asking().count()
+    }
+
+    /// Returns whether more connections with the server could take calls of this one.
+    pub fn can_share_calls(&self) -> bool {
+        self.rule() == Rule::Single
+    }
+
+    /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
+    pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
+        let state = frame.member(FramePart::Params, "requestState");
+        let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
+        if let Some(state) = state {
+            return self.round_states.knows(&state);
+        }
+        !self.unattended.is_empty()
+            && calls::summary(kind, frame)
+                .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
+    }
+
+    /// Returns whether the client knows a call by this id.
+    pub fn knows_call(&self, id: &Id) -> bool {
+        self.calls.by_client(id).is_some()
+    }
+}

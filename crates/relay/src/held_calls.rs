@@ -1,0 +1,223 @@
+//! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
+
+use crate::ClientFrame;
+use mcp_elicit_core::wire::Progress;
+use serde_json::Number;
+
+use crate::asks::Ask;
+use crate::calls::Call;
+use crate::frame_edit::ErrorResponse;
+use crate::hand_back::HandBack;
+use crate::{AskId, AskedVia, CallId, Relay, Timer, Timestamp};
+
+/// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
+const STEP: f64 = 0.001;
+
+impl Relay {
+    /// The call has a question open to people: it is held.
+    pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
+        let hold = self.hold_time();
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.stream().is_none() || !self.holds.begin(now, key, hold, &mut self.timers) {
+            return;
+        }
+        call.learn_token();
+        self.keep_alive(now, key);
+    }
+
+    /// The call has this question open to people: it is held, and every other that the question may be for.
+    pub(crate) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
+        self.hold(now, call);
+        let question = self.asks.get(question);
+        for other in question.map_or_else(Vec::new, |question| question.others().to_vec()) {
+            if self.calls.may_ask(other) {
+                self.hold(now, other);
+            }
+        }
+    }
+
+    /// The open questions that are the call's, and those that may be.
+    fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
+        let calls = self.calls.get(key).into_iter();
+        let keys = calls.flat_map(Call::possible_asks);
+        keys.filter_map(|ask| self.asks.get(ask))
+    }
+
+    /// Returns whether a question of the call waits for people.
+    pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
+        let mut questions = self.questions_in(key);
+        questions.any(|question| question.via() == AskedVia::People)
+    }
+
+    /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last that waits for people.
+    pub(crate) fn hold_ends(&mut self, question: &Ask) {
+        for key in question.candidates() {
+            if !self.waits_for_people(key) {
+                self.end_hold(key);
+            }
+        }
+    }
+
+    pub(crate) fn end_hold(&mut self, key: CallId) {
+        self.holds.end(key, &mut self.timers);
+    }
+
+    /// Tells the caller that the call lives: on its token, where it gave one.
+    pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
+        let text = self.waiting_words(key);
+        let is_held = self.holds.is_held(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        let (Some(stream), Some(token), true) =
+            (call.stream(), call.progress().token().cloned(), is_held)
+        else {
+            return;
+        };
+        let Some(progress) = Number::from_f64(call.progress_mut().step(STEP)) else {
+            return;
+        };
+        let sign = Progress {
+            token,
+            progress,
+            total: None,
+            message: Some(text),
+        };
+        self.tell_client(stream, sign.to_message(), false);
+        self.holds.keep_alive_again(now, key, &mut self.timers);
+    }
+
+    /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
+    fn link_of(&self, key: CallId) -> Option<String> {
+        let link = |key| {
+            self.questions_in(key)
+                .find_map(|question| question.link().map(str::to_owned))
+        };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            return self.calls.asking().map(|(key, _)| key).min().and_then(link);
+        }
+        link(key)
+    }
+
+    fn waiting_words(&self, key: CallId) -> String {
+        match self.link_of(key) {
+            Some(link) => format!("Waiting for a person to answer at {link}"),
+            None => "Waiting for a person to answer".to_owned(),
+        }
+    }
+
+    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
+    pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
+        let Some(frame) = self.hand_back_frame(key) else {
+            return;
+        };
+        let Some(stream) = self.calls.get(key).and_then(Call::stream) else {
+            return;
+        };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            // The server knows nothing of it, so nothing else ends it.
+            self.timers.set(
+                now.after(self.settings.open_for),
+                Timer::DropUnattended(key),
+            );
+        }
+        self.detach(key);
+        self.tell_client(stream, frame, true);
+    }
+
+    /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
+    pub(crate) fn detach(&mut self, key: CallId) {
+        if self.leave_approval(key) {
+            return;
+        }
+        if self.leave_unattended(key) {
+            self.keep_call(key);
+        }
+    }
+
+    /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
+    pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
+        self.end_hold(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        call.detach();
+        let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
+            return false;
+        };
+        self.unattended.add(digest, key);
+        true
+    }
+
+    /// Every held call is handed back at once: the gateway is about to stop.
+    pub(crate) fn drain(&mut self) {
+        for key in self.holds.all() {
+            let frame = self.hand_back_frame(key);
+            let stream = self.calls.get(key).and_then(Call::stream);
+            if let (Some(frame), Some(stream)) = (frame, stream) {
+                self.end_hold(key);
+                if let Some(call) = self.calls.get_mut(key) {
+                    call.detach();
+                }
+                self.tell_client(stream, frame, true);
+            }
+        }
+    }
+
+    /// Clients that still wait for an answer are told that none will come. Questions stay for the same call made again.
+    pub(crate) fn end_waiting(&mut self, what: &str) {
+        let why = format!("{what} while the server worked on this");
+        for key in self.calls.keys(|call| call.stream().is_some()) {
+            self.end_hold(key);
+            if let Some(call) = self.calls.get_mut(key)
+                && let Some(stream) = call.detach()
+            {
+                let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
+                self.tell_client(stream, frame, true);
+            }
+        }
+        self.reject_waiting(&format!("was left: {what}"));
+    }
+
+    fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
+        let link = self.link_of(key);
+        let server = self.shown_server();
+        let call = self.calls.get_mut(key)?;
+        let (id, kind) = (call.client_id().clone(), call.kind()?);
+        let target = call.summary()?.target.clone();
+        let words = HandBack {
+            server: &server,
+            kind,
+            target: &target,
+            is_queued: call.is_queued(),
+            is_asked: !call.asks().is_empty(),
+            link: link.as_deref(),
+        };
+        let may_have_schema = self.catalog.may_have_output_schema(&target);
+        let text = words.to_string();
+        Some(self.client.handed_back(&id, kind, text, may_have_schema))
+    }
+
+    /// A call goes on for a client that made it again.
+    pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
+        let (id, now) = (frame.id(), frame.at());
+        self.learn_from_retry(key, frame.text());
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.attach(now, frame.stream(), id);
+        self.timers.cancel(Timer::DropUnattended(key));
+        self.drop_call(key);
+        if self.calls.get(key).is_some_and(Call::is_finished) {
+            self.deliver_finished(key);
+        } else if self.calls.get(key).is_some_and(Call::is_queued) {
+            self.hold_queued(now, key);
+        } else if self.waits_for_people(key) || self.unattended.follows(key) {
+            self.hold(now, key);
+        } else {
+            self.present_round(now, key);
+        }
+    }
+}

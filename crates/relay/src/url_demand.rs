@@ -1,0 +1,41 @@
+//! The links that a server requires to be visited before a call is made again (`-32042`).
+
+use mcp_elicit_core::wire::{ElicitRequest, Revision, UrlRequired};
+
+/// The visits that a server required, for comparison with what it requires next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UrlDemand {
+    visits: Vec<Visit>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Visit {
+    /// The params of the request.
+    params: String,
+    id: Option<String>,
+}
+
+impl UrlDemand {
+    /// The visits of an answer of the server.
+    pub(crate) fn new(required: &UrlRequired) -> Self {
+        let visit = |request: &ElicitRequest| {
+            let params = request.to_raw_params(Revision::LATEST_PUSHED);
+            Visit {
+                params: params.map_or_else(|error| error.to_string(), |params| params.to_string()),
+                id: match request {
+                    ElicitRequest::Url { elicitation_id, .. } => elicitation_id.clone(),
+                    ElicitRequest::Form { .. } => None,
+                },
+            }
+        };
+        Self {
+            visits: required.elicitations.iter().map(visit).collect(),
+        }
+    }
+
+    /// Returns whether the visit of this id is one of them.
+    pub(crate) fn wants_visit(&self, id: &str) -> bool {
+        let mut visits = self.visits.iter();
+        visits.any(|visit| visit.id.as_deref() == Some(id))
+    }
+}
