@@ -6,19 +6,25 @@
 //! | [`Provider::authorization_url`], [`AuthorizationResponse`], [`Provider::exchange_code`] | the authorization-code flow with PKCE |
 //! | [`Grant`], [`Subject`] | the result of a flow |
 //! | [`OidcError`] | why there is none |
+//! | [`TokenVerifier`], [`AccessToken`], [`TokenError`] | the checks of access tokens, by the issuer's keys or by asking it; [`LogoutToken`] |
+//! | [`Provider::exchange_token`], [`ExchangedToken`] | a token for another resource |
 //!
 //! https everywhere, but for the loopback addresses; no redirect is followed, nothing is waited for long, nothing large is read. No error,
 //! log line or debug print has the text of a token, nor the `error_description` of a provider. The time is an argument.
 
+mod access_token;
+mod client_request;
 mod code;
 mod error;
 mod grant;
 mod http;
-#[expect(dead_code, reason = "access tokens will be checked with it")]
 mod jwt;
+mod keys;
 mod provider;
 mod secret;
 
+pub use access_token::{AccessToken, LogoutToken, TokenError, TokenVerifier};
+pub use client_request::ExchangedToken;
 pub use code::AuthorizationResponse;
 pub use error::OidcError;
 pub use grant::{Grant, Subject};

@@ -107,6 +107,8 @@ pub struct Metadata {
     #[serde(default)]
     end_session_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    introspection_endpoint_auth_methods_supported: Option<Vec<String>>,
     code_challenge_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) authorization_response_iss_parameter_supported: bool,
@@ -162,6 +164,7 @@ impl Provider {
             introspection_endpoint: None,
             end_session_endpoint: None,
             token_endpoint_auth_methods_supported: None,
+            introspection_endpoint_auth_methods_supported: None,
             code_challenge_methods_supported: None,
             authorization_response_iss_parameter_supported: false,
         };
@@ -232,6 +235,14 @@ impl Provider {
     /// Returns the scopes that are asked for.
     pub fn scopes_asked(&self) -> &[String] {
         &self.scopes
+    }
+
+    /// Returns the issuer as it was given; empty for a provider that was given by its endpoints.
+    pub fn issuer_name(&self) -> &str {
+        match &self.source {
+            Source::Issuer(_, issuer) => issuer,
+            Source::Endpoints(_) => "",
+        }
     }
 
     pub(crate) fn client_id(&self) -> &str {
@@ -352,6 +363,14 @@ impl Metadata {
     /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
     pub(crate) fn takes_secret_in_body(&self) -> bool {
         in_body_only(self.token_endpoint_auth_methods_supported.as_deref())
+    }
+
+    /// The same at the introspection endpoint, which has the token endpoint's methods unless it names its own.
+    pub(crate) fn introspection_takes_secret_in_body(&self) -> bool {
+        let own = self
+            .introspection_endpoint_auth_methods_supported
+            .as_deref();
+        in_body_only(own.or(self.token_endpoint_auth_methods_supported.as_deref()))
     }
 }
 

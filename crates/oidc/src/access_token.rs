@@ -1,0 +1,425 @@
+//! Access tokens that callers show: JSON Web Tokens (RFC 9068), checked with the issuer's keys, or any token that the issuer is asked about
+//! (RFC 7662).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::code::SIGNATURES;
+use crate::jwt::{self, Unverified};
+use crate::keys::KeyCache;
+use crate::{OidcError, Provider, Subject};
+
+/// The longest token, in bytes.
+const LONGEST: usize = 8 * 1024;
+/// The longest subject, in bytes (OpenID Connect Core 2).
+const LONGEST_SUBJECT: usize = 255;
+/// The time for which an answer about a token is kept.
+const KEPT: Duration = Duration::from_secs(30);
+/// The most answers about tokens that are kept.
+const MOST_KEPT: usize = 10_000;
+/// The time after which a request that an outage refused may be made again.
+const RETRY: Duration = Duration::from_secs(10);
+/// The time since a logout token was issued (OpenID Connect Back-Channel Logout 2.6).
+const LOGOUT_AGE: Duration = Duration::from_mins(2);
+/// The event of a logout token.
+const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
+
+/// Why a token proves nothing. The texts have nothing of the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is not a token of this issuer for this resource.
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// Its time is over.
+    #[error("the token has expired")]
+    Expired,
+    /// It does not permit this.
+    #[error("the token lacks a scope")]
+    Scope,
+    /// The issuer cannot be asked.
+    #[error("the issuer of the token cannot be asked")]
+    Unavailable {
+        /// The time after which the caller may try again.
+        retry_after: Duration,
+    },
+}
+
+/// An access token that was checked. Its text is not kept.
+#[derive(Clone)]
+pub struct AccessToken {
+    subject: Subject,
+    claims: Map<String, Value>,
+    expires_at: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessToken")
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AccessToken {
+    /// Returns the person or program that it is about.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Returns when it expires; `None` where the issuer, asked about it, does not say.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
+    }
+
+    /// Returns a claim that is a text.
+    pub fn text(&self, claim: &str) -> Option<&str> {
+        self.claims.get(claim)?.as_str()
+    }
+
+    /// Returns `true` if a claim is `true`.
+    pub fn says(&self, claim: &str) -> bool {
+        self.claims.get(claim).is_some_and(|value| *value == true)
+    }
+
+    /// Returns the texts of a claim that is a text or a list of them.
+    pub fn texts(&self, claim: &str) -> Vec<&str> {
+        texts(self.claims.get(claim)).collect()
+    }
+}
+
+/// A logout token that was checked: the provider ended a session of a person.
+#[derive(Debug)]
+pub struct LogoutToken {
+    /// The person; absent where the session says it all.
+    pub subject: Option<Subject>,
+    /// The provider's session.
+    pub sid: Option<String>,
+    /// The id of the token, which is used once.
+    pub jti: String,
+}
+
+/// The checks of the access tokens of one issuer.
+///
+/// ```no_run
+/// use mcp_elicit_core::lifecycle::Timestamp;
+/// use mcp_elicit_oidc::{Provider, ProviderError, TokenError, TokenVerifier};
+///
+/// # async fn f(now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
+/// let issuer = Provider::issuer("https://id.example.com", "gateway")?;
+/// let verifier = TokenVerifier::new(issuer).requires(["mcp"]);
+/// match verifier.verify("eyJ..", &["https://mcp.example.com/mcp"], now).await {
+///     Ok(token) => println!("{}", token.subject()),
+///     Err(TokenError::Expired) => println!("sign in again"),
+///     Err(other) => println!("{other}"),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct TokenVerifier {
+    provider: Provider,
+    keys: KeyCache,
+    leeway: Duration,
+    scopes: Vec<String>,
+    /// Answers about tokens, by the token's SHA-256, with the time until which they are kept.
+    introspected: Mutex<HashMap<[u8; 32], (AccessToken, Timestamp)>>,
+}
+
+impl TokenVerifier {
+    /// The checks of the tokens of this issuer.
+    pub fn new(provider: Provider) -> Self {
+        Self {
+            provider,
+            keys: KeyCache::default(),
+            leeway: Duration::from_mins(1),
+            scopes: Vec::new(),
+            introspected: Mutex::default(),
+        }
+    }
+
+    /// The difference between this clock and the issuer's that does not count. One minute by default.
+    #[must_use]
+    pub fn leeway(mut self, leeway: Duration) -> Self {
+        self.leeway = leeway;
+        self
+    }
+
+    /// The scopes that every token needs.
+    #[must_use]
+    pub fn requires<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Returns the issuer.
+    pub fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
+    /// Returns the age of the issuer's keys; `None` where none were fetched yet.
+    pub fn keys_age(&self, now: Timestamp) -> Option<Duration> {
+        self.keys.age(now)
+    }
+
+    /// Checks a JSON Web Token for one of these audiences (RFC 9068, 4).
+    ///
+    /// # Errors
+    /// When it is not valid, or the issuer's keys are not to be had.
+    pub async fn verify(
+        &self,
+        text: &str,
+        audience: &[&str],
+        now: Timestamp,
+    ) -> Result<AccessToken, TokenError> {
+        let token = self.signed(text, &["at+jwt", "jwt"], now).await?;
+        // An ID token says who signed in; it permits nothing.
+        if ["nonce", "at_hash", "c_hash"]
+            .iter()
+            .any(|claim| token.claims.contains_key(*claim))
+        {
+            return Err(TokenError::Invalid("an ID token is no access token"));
+        }
+        if !token.claims.contains_key("exp") {
+            return Err(TokenError::Invalid("the token never expires"));
+        }
+        self.checked(token.claims, audience, now)
+    }
+
+    /// Asks the issuer about a token for one of these audiences (RFC 7662). The answer is kept for half a minute at most.
+    ///
+    /// # Errors
+    /// When it is not valid, or the issuer cannot be asked.
+    pub async fn introspect(
+        &self,
+        text: &str,
+        audience: &[&str],
+        now: Timestamp,
+    ) -> Result<AccessToken, TokenError> {
+        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let known = self.kept().get(&hash).cloned();
+        if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
+            // For this audience, too.
+            return self.checked(token.claims, audience, now);
+        }
+        let claims = self.ask(text, now).await?;
+        let token = self.checked(claims, audience, now)?;
+        let until = now.after(KEPT);
+        let until = token.expires_at.map_or(until, |at| at.min(until));
+        let mut kept = self.kept();
+        if kept.len() >= MOST_KEPT {
+            kept.retain(|_, (_, until)| now < *until);
+        }
+        if kept.len() < MOST_KEPT {
+            kept.insert(hash, (token.clone(), until));
+        }
+        Ok(token)
+    }
+
+    /// Returns `true` if the issuer says, now, that the token is valid.
+    ///
+    /// # Errors
+    /// When the issuer cannot be asked.
+    pub async fn is_active(&self, text: &str, now: Timestamp) -> Result<bool, TokenError> {
+        match self.ask(text, now).await {
+            Ok(_) => Ok(true),
+            Err(error @ TokenError::Unavailable { .. }) => Err(error),
+            Err(TokenError::Invalid(_) | TokenError::Expired | TokenError::Scope) => Ok(false),
+        }
+    }
+
+    /// Checks a logout token for this client (OpenID Connect Back-Channel Logout 2.6). That its `jti` is new is for the caller to see to.
+    ///
+    /// # Errors
+    /// When it is not valid, or the issuer's keys are not to be had.
+    pub async fn verify_logout(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<LogoutToken, TokenError> {
+        let token = self.signed(text, &["logout+jwt", "jwt"], now).await?;
+        let claims = token.claims;
+        let invalid = |why| Err(TokenError::Invalid(why));
+        self.issued_here(&claims)?;
+        self.in_time(&claims, now)?;
+        if !texts(claims.get("aud")).any(|audience| audience == self.provider.client_id()) {
+            return invalid("the token is for another client");
+        }
+        let issued = time(&claims, "iat")?.ok_or(TokenError::Invalid("the token has no `iat`"))?;
+        if now.since(issued) > LOGOUT_AGE + self.leeway {
+            return Err(TokenError::Expired);
+        }
+        if claims.contains_key("nonce") {
+            return invalid("an ID token is no logout token");
+        }
+        let is_logout = claims.get("events").and_then(|events| events.get(LOGOUT));
+        if !is_logout.is_some_and(Value::is_object) {
+            return invalid("the token ends no session");
+        }
+        let word = |name: &str| match claims.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if is_name(text) => Ok(Some(text.clone())),
+            Some(_) => Err(TokenError::Invalid("a claim of the token has another type")),
+        };
+        let (subject, sid, jti) = (word("sub")?, word("sid")?, word("jti")?);
+        if subject.is_none() && sid.is_none() {
+            return invalid("the token names no session");
+        }
+        Ok(LogoutToken {
+            subject: subject.map(|subject| Subject::new(self.provider.issuer_name(), subject)),
+            sid,
+            jti: jti.ok_or(TokenError::Invalid("the token has no `jti`"))?,
+        })
+    }
+
+    /// Reads a token of one of these types, and checks its signature.
+    async fn signed<'t>(
+        &self,
+        text: &'t str,
+        types: &[&str],
+        now: Timestamp,
+    ) -> Result<Unverified<'t>, TokenError> {
+        if text.len() > LONGEST {
+            return Err(TokenError::Invalid("the token is too long"));
+        }
+        let token = jwt::read(text).ok_or(TokenError::Invalid("not a JSON Web Token"))?;
+        // Before the signature: only its issuer's keys count, and a foreign issuer's token need not make anybody fetch them.
+        self.issued_here(&token.claims)?;
+        if !SIGNATURES.contains(&token.header.alg) {
+            return Err(TokenError::Invalid(
+                "the signature is of a kind that is not taken",
+            ));
+        }
+        if token.header.crit.is_some() {
+            return Err(TokenError::Invalid(
+                "the token has extensions that are not known",
+            ));
+        }
+        let is_of = |typ: &str| {
+            let typ = typ.to_ascii_lowercase();
+            types.contains(&typ.strip_prefix("application/").unwrap_or(&typ))
+        };
+        if !token.header.typ.as_deref().is_none_or(is_of) {
+            return Err(TokenError::Invalid("the token is of another type"));
+        }
+        self.keys.check(&self.provider, &token, now).await?;
+        Ok(token)
+    }
+
+    /// The checks that a signed token and an issuer's answer have in common.
+    fn checked(
+        &self,
+        claims: Map<String, Value>,
+        audience: &[&str],
+        now: Timestamp,
+    ) -> Result<AccessToken, TokenError> {
+        if !texts(claims.get("aud")).any(|for_whom| audience.contains(&for_whom)) {
+            return Err(TokenError::Invalid("the token is for another resource"));
+        }
+        let expires_at = self.in_time(&claims, now)?;
+        let subject = claims.get("sub").and_then(Value::as_str);
+        let subject = subject.filter(|subject| is_name(subject));
+        let subject = subject.ok_or(TokenError::Invalid("the token names no subject"))?;
+        let subject = Subject::new(self.provider.issuer_name(), subject);
+        let granted: Vec<&str> = texts(claims.get("scope"))
+            .chain(texts(claims.get("scp")))
+            .flat_map(|scopes| scopes.split(' '))
+            .collect();
+        if !self
+            .scopes
+            .iter()
+            .all(|scope| granted.contains(&scope.as_str()))
+        {
+            return Err(TokenError::Scope);
+        }
+        Ok(AccessToken {
+            subject,
+            claims,
+            expires_at,
+        })
+    }
+
+    fn issued_here(&self, claims: &Map<String, Value>) -> Result<(), TokenError> {
+        let issuer = claims.get("iss").and_then(Value::as_str);
+        if issuer == Some(self.provider.issuer_name()) {
+            return Ok(());
+        }
+        Err(TokenError::Invalid("the token is of another issuer"))
+    }
+
+    /// Checks the times of a token. Returns the time at which it expires, leeway included.
+    fn in_time(
+        &self,
+        claims: &Map<String, Value>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, TokenError> {
+        let expires_at = time(claims, "exp")?.map(|at| at.after(self.leeway));
+        if expires_at.is_some_and(|at| now >= at) {
+            return Err(TokenError::Expired);
+        }
+        for claim in ["nbf", "iat"] {
+            if time(claims, claim)?.is_some_and(|at| at > now.after(self.leeway)) {
+                return Err(TokenError::Invalid("the token is not valid yet"));
+            }
+        }
+        Ok(expires_at)
+    }
+
+    /// Asks the issuer; returns the claims of an active token.
+    async fn ask(&self, text: &str, now: Timestamp) -> Result<Map<String, Value>, TokenError> {
+        if text.len() > LONGEST {
+            return Err(TokenError::Invalid("the token is too long"));
+        }
+        let answer = self.provider.introspection(text, now).await;
+        let mut claims = answer.map_err(|error: OidcError| {
+            tracing::warn!(target: "mcp_elicit", %error, "the issuer could not be asked about a token");
+            TokenError::Unavailable { retry_after: RETRY }
+        })?;
+        if claims.get("active") != Some(&Value::Bool(true)) {
+            return Err(TokenError::Invalid(
+                "the issuer does not know the token, or ended it",
+            ));
+        }
+        // Optional in an answer (RFC 7662, 2.2): the issuer that answers is the one that was asked.
+        claims
+            .entry("iss")
+            .or_insert_with(|| self.provider.issuer_name().into());
+        self.issued_here(&claims)?;
+        Ok(claims)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (AccessToken, Timestamp)>> {
+        self.introspected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns `true` if a text can name a subject or a session: it is not empty, not long, and nothing in it is invisible.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LONGEST_SUBJECT && !text.chars().any(char::is_control)
+}
+
+/// Returns the texts of a claim that is a text or a list of them.
+fn texts(claim: Option<&Value>) -> impl Iterator<Item = &str> {
+    let (one, many) = match claim {
+        Some(Value::String(one)) => (Some(one.as_str()), &[][..]),
+        Some(Value::Array(many)) => (None, many.as_slice()),
+        _ => (None, &[][..]),
+    };
+    one.into_iter().chain(many.iter().filter_map(Value::as_str))
+}
+
+/// Returns a claim that is a time (RFC 7519, 2: seconds since 1970).
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, TokenError> {
+    let Some(value) = claims.get(name) else {
+        return Ok(None);
+    };
+    let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.map(|time| Some(Timestamp::from_epoch(time)))
+        .ok_or(TokenError::Invalid("a time of the token is none"))
+}

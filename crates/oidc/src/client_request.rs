@@ -1,0 +1,159 @@
+//! Requests of this program, as the provider's client, to its endpoints: introspection (RFC 7662) and token exchange (RFC 8693).
+
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{Request, StatusCode};
+use mcp_elicit_core::lifecycle::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+use crate::{OidcError, Provider, Secret};
+
+/// The grant type of a token exchange.
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+/// The type of the token that is exchanged, and of the one that comes back.
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// The time for which a token serves whose lifetime the issuer does not say.
+const USUAL_LIFETIME: Duration = Duration::from_mins(1);
+
+/// A token for another resource, which a provider gave for a caller's own.
+#[derive(Clone, Debug)]
+pub struct ExchangedToken {
+    token: Secret,
+    lifetime: Duration,
+}
+
+impl ExchangedToken {
+    /// Returns the token, for the one request that it goes with.
+    pub fn reveal(&self) -> &str {
+        self.token.reveal()
+    }
+
+    /// Returns how long it works from now on.
+    pub fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+}
+
+#[derive(Deserialize)]
+struct Exchanged {
+    access_token: String,
+    token_type: String,
+    #[serde(default)]
+    expires_in: Option<u64>,
+}
+
+/// The error of an endpoint (RFC 6749, 5.2).
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+impl Provider {
+    /// Exchanges a caller's access token for one for this resource (RFC 8693).
+    ///
+    /// # Errors
+    /// When the provider refuses, or cannot be asked.
+    pub async fn exchange_token(
+        &self,
+        subject_token: &str,
+        resource: &str,
+        scopes: &[String],
+        now: Timestamp,
+    ) -> Result<ExchangedToken, OidcError> {
+        let metadata = self.metadata(now.as_millis()).await?;
+        let scope = scopes.join(" ");
+        let mut form = vec![
+            ("grant_type", EXCHANGE),
+            ("subject_token", subject_token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("requested_token_type", ACCESS_TOKEN),
+            ("resource", resource),
+        ];
+        if !scope.is_empty() {
+            form.push(("scope", &scope));
+        }
+        let in_body = metadata.takes_secret_in_body();
+        let body = self.post(&metadata.token_endpoint, &form, in_body).await?;
+        let odd = |why: &str| OidcError::Odd(why.to_owned());
+        let exchanged: Exchanged =
+            serde_json::from_slice(&body).map_err(|_| odd("the exchanged token is none"))?;
+        if !exchanged.token_type.eq_ignore_ascii_case("bearer") {
+            return Err(odd("the exchanged token is not a bearer token"));
+        }
+        let in_header = |byte: u8| (0x21..=0x7e).contains(&byte);
+        if exchanged.access_token.is_empty() || !exchanged.access_token.bytes().all(in_header) {
+            return Err(odd("the exchanged token fits no header"));
+        }
+        Ok(ExchangedToken {
+            token: Secret(exchanged.access_token),
+            lifetime: exchanged
+                .expires_in
+                .map_or(USUAL_LIFETIME, Duration::from_secs),
+        })
+    }
+
+    /// Returns the provider's answer about a token.
+    pub(crate) async fn introspection(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Map<String, Value>, OidcError> {
+        let metadata = self.metadata(now.as_millis()).await?;
+        let endpoint = metadata
+            .introspection_endpoint
+            .as_deref()
+            .ok_or_else(|| OidcError::Setup("it publishes no introspection endpoint".to_owned()))?;
+        let form = [("token", token), ("token_type_hint", "access_token")];
+        let in_body = metadata.introspection_takes_secret_in_body();
+        let body = self.post(endpoint, &form, in_body).await?;
+        serde_json::from_slice(&body)
+            .map_err(|_| OidcError::Odd("the answer about a token is none".to_owned()))
+    }
+
+    /// Posts a form as this client. Returns the body of a good answer.
+    async fn post(
+        &self,
+        endpoint: &str,
+        form: &[(&str, &str)],
+        secret_in_body: bool,
+    ) -> Result<Vec<u8>, OidcError> {
+        let mut body = Serializer::new(String::new());
+        body.extend_pairs(form);
+        let mut request = Request::post(endpoint)
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        match self.client_secret() {
+            Some(secret) if !secret_in_body => {
+                // Both are encoded as in a form first (RFC 6749, 2.3.1).
+                let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+                let pair = format!("{}:{}", part(self.client_id()), part(secret));
+                let basic = format!("Basic {}", BASE64.encode(pair.as_bytes()));
+                request = request.header(AUTHORIZATION, basic);
+            }
+            secret => {
+                body.append_pair("client_id", self.client_id());
+                if let Some(secret) = secret {
+                    body.append_pair("client_secret", secret);
+                }
+            }
+        }
+        let request = request.body(body.finish().into_bytes());
+        let request = request.map_err(|error| OidcError::Setup(error.to_string()))?;
+        let response = self.http().send(request).await?;
+        let status = response.status();
+        let body = response.into_body();
+        if status == StatusCode::OK {
+            return Ok(body);
+        }
+        if status.is_client_error()
+            && let Ok(refusal) = serde_json::from_slice::<Refusal>(&body)
+        {
+            return Err(OidcError::from_code(&refusal.error));
+        }
+        Err(OidcError::Unreachable(format!("it answers {status}")))
+    }
+}
