@@ -19,9 +19,9 @@ const LONGEST: usize = 8 * 1024;
 /// The longest subject, in bytes (OpenID Connect Core 2).
 const LONGEST_SUBJECT: usize = 255;
 /// The time for which an answer about a token is kept.
-const KEPT: Duration = Duration::from_secs(30);
+const CACHED: Duration = Duration::from_secs(30);
 /// The most answers about tokens that are kept.
-const MOST_KEPT: usize = 10_000;
+const MOST_CACHED: usize = 10_000;
 /// The time after which a request that an outage refused may be made again.
 const RETRY: Duration = Duration::from_secs(10);
 /// The time since a logout token was issued (OpenID Connect Back-Channel Logout 2.6).
@@ -200,21 +200,21 @@ impl TokenVerifier {
         now: Timestamp,
     ) -> Result<AccessToken, TokenError> {
         let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        let known = self.kept().get(&hash).cloned();
+        let known = self.cache().get(&hash).cloned();
         if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
             // For this audience, too.
             return self.checked(token.claims, audience, now);
         }
         let claims = self.ask(text, now).await?;
         let token = self.checked(claims, audience, now)?;
-        let until = now.after(KEPT);
+        let until = now.after(CACHED);
         let until = token.expires_at.map_or(until, |at| at.min(until));
-        let mut kept = self.kept();
-        if kept.len() >= MOST_KEPT {
-            kept.retain(|_, (_, until)| now < *until);
+        let mut cache = self.cache();
+        if cache.len() >= MOST_CACHED {
+            cache.retain(|_, (_, until)| now < *until);
         }
-        if kept.len() < MOST_KEPT {
-            kept.insert(hash, (token.clone(), until));
+        if cache.len() < MOST_CACHED {
+            cache.insert(hash, (token.clone(), until));
         }
         Ok(token)
     }
@@ -391,7 +391,7 @@ impl TokenVerifier {
         Ok(claims)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (AccessToken, Timestamp)>> {
+    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (AccessToken, Timestamp)>> {
         self.introspected
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
