@@ -1,6 +1,7 @@
 //! Requests without redirects. Where the address came from outside, it leads to public networks only: the addresses are checked after
 //! resolving, and the connection goes to one of those that were checked.
 
+use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -152,24 +153,32 @@ pub(crate) fn refused(reply: &Reply) -> ChannelError {
 }
 
 fn failed(error: &reqwest::Error) -> ChannelError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(found) = cause {
-        if found.is::<PrivateAddress>() {
-            return ChannelError::Permanent(Reason::PrivateAddress);
-        }
-        let inner = found.downcast_ref::<std::io::Error>();
-        let inner = inner.and_then(std::io::Error::get_ref);
-        if found.is::<rustls::Error>()
-            || inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
-        {
-            return ChannelError::retry(Reason::Tls);
-        }
-        cause = found.source();
+    if causes(error).any(<dyn Error>::is::<PrivateAddress>) {
+        return ChannelError::Permanent(Reason::PrivateAddress);
     }
-    ChannelError::retry(if error.is_timeout() {
+    ChannelError::retry(if is_of_tls(error) {
+        Reason::Tls
+    } else if error.is_timeout() {
         Reason::TimedOut
     } else {
         Reason::Unreachable
+    })
+}
+
+/// Returns `true` if TLS is what failed, however deep in the error that stands.
+pub(crate) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        let inner = cause.downcast_ref::<std::io::Error>();
+        let inner = inner.and_then(std::io::Error::get_ref);
+        cause.is::<rustls::Error>()
+            || inner.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
+    })
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'a (dyn Error + 'static) = *error;
+        error.source()
     })
 }
 

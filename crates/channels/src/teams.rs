@@ -113,7 +113,7 @@ fn runs(name: &str, text: &str) -> Value {
         inlines.push(json!({"type": "TextRun", "text": format!("{name}: "), "weight": "Bolder"}));
     }
     inlines.push(json!({"type": "TextRun", "text": text}));
-    json!({"type": "RichTextBlock", "inlines": inlines})
+    json!({"type": "RichTextBlock", "spacing": "Small", "inlines": inlines})
 }
 
 fn card(notice: &Notice, zone: &TimeZone, with_arguments: bool, with_message: bool) -> Value {
@@ -147,7 +147,11 @@ fn card(notice: &Notice, zone: &TimeZone, with_arguments: bool, with_message: bo
         body.extend(value.map(|value| runs(name, &value)));
     }
     let arguments = revealed.arguments();
-    if with_arguments {
+    if with_arguments && !arguments.is_empty() {
+        // An argument may have any name: the heading tells it from the gateway's own lines.
+        let mut heading = runs("Arguments of the call", "");
+        heading["separator"] = true.into();
+        body.push(heading);
         let shown = arguments.iter().map(|(name, value)| runs(name, value));
         body.extend(shown);
     } else if !arguments.is_empty() {

@@ -1,7 +1,7 @@
 """A mail server (`aiosmtpd`) that says on stdout where it listens. Each mail is a line of JSON in the file MAILS.
 
 MODE is `plain` or `starttls`, AUTH `user:password` or nothing. It answers by the recipient: `status-CODE@..` with that code, `stall@..`
-never. With `starttls` it makes a certificate and writes its text to CERTIFICATE.
+never. With `starttls` it writes the certificate of its authority to CERTIFICATE.
 """
 
 import asyncio
@@ -19,26 +19,32 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def certificate(path):
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mail stand-in")])
+def make(name, is_ca, key, issuer=None, issuer_key=None):
     now = datetime.datetime.now(datetime.timezone.utc)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    made = (
+    return (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(issuer or subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=30))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        .sign(issuer_key or key, hashes.SHA256())
     )
-    pem = made.public_bytes(serialization.Encoding.PEM)
+
+
+def certificate(path):
+    """Makes an authority, whose certificate goes to `path`, and a certificate of this server's."""
+    ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    ca = make("authority of the stand-in", True, ca_key)
+    own = make("mail stand-in", False, key, ca.subject, ca_key)
     with open(path, "wb") as file:
-        file.write(pem)
+        file.write(ca.public_bytes(serialization.Encoding.PEM))
+    pem = own.public_bytes(serialization.Encoding.PEM)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -83,7 +89,7 @@ async def main():
     context = certificate(os.environ["CERTIFICATE"]) if os.environ["MODE"] == "starttls" else None
     needs_auth = bool(os.environ.get("AUTH"))
 
-    def make():
+    def connection():
         return SMTP(
             Handler(),
             hostname="localhost",
@@ -94,7 +100,7 @@ async def main():
             auth_require_tls=context is not None,
         )
 
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     print(json.dumps({"listening": f"smtp://127.0.0.1:{port}"}), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

@@ -15,6 +15,7 @@ use url::Url;
 
 use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
 use crate::config::{MailConfig, SmtpSecurity};
+use crate::http::is_of_tls;
 use crate::notice::{Notice, NotificationId, Recipient};
 use crate::reveal::Template;
 use crate::secret::SecretText;
@@ -217,8 +218,11 @@ fn failed(error: &SmtpError) -> ChannelError {
     }
     ChannelError::retry(if error.is_timeout() {
         Reason::TimedOut
-    } else if error.is_tls() {
+    } else if error.is_tls() || is_of_tls(error) {
         Reason::Tls
+    } else if error.is_client() {
+        // The server offers no STARTTLS, or no way to authenticate that is known here.
+        Reason::Configuration
     } else if error.is_response() {
         Reason::Reply
     } else {

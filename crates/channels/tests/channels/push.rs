@@ -1,0 +1,95 @@
+//! Web push to a stand-in that checks the token and decrypts as a browser does.
+
+use jiff::tz::TimeZone;
+use mcp_elicit_channels::config::PushConfig;
+use mcp_elicit_channels::http::Networks;
+use mcp_elicit_channels::push::{Push, Subscription, VapidKey};
+use mcp_elicit_channels::{Channel as _, ChannelError, Event, Notice, Reason, Recipient};
+use mcp_elicit_policy::rules::Reveal;
+use mcp_elicit_testkit::peers;
+use serde_json::Value;
+
+use crate::{ask, notice, summary};
+
+fn push(networks: Networks, key: &[u8]) -> Push {
+    let config = PushConfig {
+        contact: "mailto:gateway@example.com".to_owned(),
+    };
+    let key = VapidKey::from_pkcs8(key).unwrap();
+    Push::new(&config, key, networks, TimeZone::UTC).unwrap()
+}
+
+fn to(endpoint: &str, keys: &Value, event: Event) -> Notice {
+    let text = |name: &str| keys[name].as_str().unwrap();
+    let device = Subscription::new(endpoint, text("p256dh"), text("auth")).unwrap();
+    notice(
+        "n-1",
+        Recipient::Device(Box::new(device)),
+        event,
+        Reveal::Question,
+        summary("{}"),
+    )
+}
+
+#[tokio::test]
+async fn browsers_read_what_was_sent() {
+    let Some(service) = peers::channel_script("push.py") else {
+        return;
+    };
+    let service = service.listen();
+    let url = service.url();
+    let key = VapidKey::generate().unwrap();
+    let sender = push(Networks::Any, &key);
+    let subscription = ask(&format!("{url}/subscription"), None).await;
+    let endpoint = subscription["endpoint"].as_str().unwrap();
+    for event in [Event::Asked, Event::Escalated] {
+        let notice = to(endpoint, &subscription["keys"], event);
+        sender.send(&notice).await.unwrap();
+    }
+    let got = ask(&format!("{url}/got"), None).await;
+    let first = &got[0];
+    assert_eq!(first["key"], *sender.public_key());
+    assert_eq!(first["claims"]["sub"], "mailto:gateway@example.com");
+    assert_eq!(
+        (&first["urgency"], &first["ttl"]),
+        (&"normal".into(), &"86400".into())
+    );
+    assert_eq!(got[1]["urgency"], "high");
+    assert_eq!(first["topic"], got[1]["topic"]);
+    let content: Value = serde_json::from_str(first["content"].as_str().unwrap()).unwrap();
+    assert_eq!(content["kind"], "question.asked");
+    assert_eq!(content["body"], "Deploy version 4 to production?");
+    assert_eq!(
+        (&content["path"], &content["count"]),
+        (&"/q/5f2c8a".into(), &2.into())
+    );
+
+    // The same key after a restart.
+    assert_eq!(push(Networks::Any, &key).public_key(), sender.public_key());
+    let gone = to(&format!("{url}/gone"), &subscription["keys"], Event::Asked);
+    assert_eq!(sender.send(&gone).await, Err(ChannelError::AddressGone));
+    assert!(VapidKey::from_pkcs8(b"damaged").is_err());
+}
+
+#[tokio::test]
+async fn endpoints_in_private_networks_are_refused() {
+    let sender = push(Networks::Public, &VapidKey::generate().unwrap());
+    let keys = serde_json::json!({
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    });
+    for (endpoint, why) in [
+        ("https://127.0.0.1/x", Reason::PrivateAddress),
+        ("https://[fd00::1]/x", Reason::PrivateAddress),
+        ("https://169.254.169.254/x", Reason::PrivateAddress),
+        ("http://push.example.com/x", Reason::Address),
+    ] {
+        let notice = to(endpoint, &keys, Event::Asked);
+        let sent = sender.send(&notice).await;
+        assert_eq!(sent, Err(ChannelError::Permanent(why)), "{endpoint}");
+        let Recipient::Device(device) = &notice.to else {
+            unreachable!()
+        };
+        assert!(sender.check(device).is_err(), "{endpoint}");
+    }
+}
