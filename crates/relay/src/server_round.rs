@@ -1,7 +1,7 @@
 //! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
 
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
-use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireError};
+use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses, Revision, WireError};
 use serde_json::value::RawValue;
 
 use crate::Relay;
@@ -11,9 +11,9 @@ use crate::{AskId, CallId, Timestamp};
 /// The entries of an `input_required` and their answers so far.
 pub(crate) struct Round {
     /// The request of the server, its state included.
-    pub(crate) required: InputRequired,
+    required: InputRequired,
     /// By the server's keys, in the server's order.
-    pub(crate) entries: Vec<(String, Entry)>,
+    entries: Vec<(String, Entry)>,
 }
 
 /// The state of one entry.
@@ -30,6 +30,13 @@ pub(crate) enum Entry {
     },
     /// The response object, JSON.
     Answered(String),
+}
+
+impl Entry {
+    /// Returns whether it is a request that was pushed to the client under this id.
+    fn is_pushed(&self, id: &Id) -> bool {
+        matches!(self, Self::Other { id: Some(known), .. } if known == id)
+    }
 }
 
 impl Relay {
@@ -67,6 +74,11 @@ impl Relay {
 }
 
 impl Round {
+    /// A round with these entries, by the server's keys.
+    pub(crate) fn new(required: InputRequired, entries: Vec<(String, Entry)>) -> Self {
+        Self { required, entries }
+    }
+
     /// Returns whether every entry has its answer.
     pub(crate) fn is_complete(&self) -> bool {
         self.entries
@@ -91,6 +103,59 @@ impl Round {
                 return;
             }
         }
+    }
+
+    /// Returns whether a request that is no question was pushed to the client under this id and is not answered yet.
+    pub(crate) fn has_pushed(&self, id: &Id) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.is_pushed(id))
+    }
+
+    /// Puts in the client's response to a request that was pushed to it under this id.
+    pub(crate) fn answer_pushed(&mut self, id: &Id, response: &str) {
+        for (_, entry) in &mut self.entries {
+            if entry.is_pushed(id) {
+                *entry = Entry::Answered(response.to_owned());
+            }
+        }
+    }
+
+    /// Puts in the responses that a retry of the client brings for requests that are no questions.
+    pub(crate) fn answer_others(&mut self, responses: &InputResponses) {
+        for (name, entry) in &mut self.entries {
+            if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
+                *entry = Entry::Answered(response.get().to_owned());
+            }
+        }
+    }
+
+    /// Returns the requests that are no questions and go to the client in a round.
+    pub(crate) fn others_for_client(&self) -> Vec<(String, InputRequest)> {
+        let other = |(name, entry): &(String, Entry)| match entry {
+            Entry::Other {
+                id: None,
+                method,
+                raw,
+            } => {
+                let raw = serde_json::from_str(raw).ok()?;
+                let method = method.clone();
+                Some((name.clone(), InputRequest::Other { method, raw }))
+            }
+            Entry::Other { .. } | Entry::Question(_) | Entry::Answered(_) => None,
+        };
+        self.entries.iter().filter_map(other).collect()
+    }
+
+    /// Returns what the server asked and the responses that came in, for the call made again.
+    pub(crate) fn into_retry(self) -> (InputRequired, InputResponses) {
+        let mut responses = InputResponses::default();
+        for (name, entry) in self.entries {
+            if let Entry::Answered(response) = entry
+                && let Ok(response) = serde_json::from_str::<Box<RawValue>>(&response)
+            {
+                responses.insert(name, response);
+            }
+        }
+        (self.required, responses)
     }
 
     /// Returns whether anything waits that is no question: the client's to answer.

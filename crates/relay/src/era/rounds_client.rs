@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::asks::UnusableReply;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::server_round::Entry;
+use crate::server_round::Round;
 use crate::unknown_members::with_members;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
@@ -82,11 +82,7 @@ impl Relay {
         responses: &InputResponses,
     ) {
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round_mut()) {
-            for (name, entry) in &mut round.entries {
-                if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
-                    *entry = Entry::Answered(response.get().to_owned());
-                }
-            }
+            round.answer_others(responses);
         }
         self.collect_round(now, key);
     }
@@ -115,7 +111,8 @@ impl Relay {
                 questions.push(question);
             }
         }
-        let others = self.others_for_client(key);
+        let round = self.calls.get(key).and_then(Call::round);
+        let others = round.map(Round::others_for_client).unwrap_or_default();
         if questions.is_empty() && others.is_empty() {
             return;
         }
@@ -191,30 +188,6 @@ impl Relay {
                 .is_some_and(|question| question.via() == AskedVia::Client)
         };
         call.asks().iter().filter(for_client).copied().collect()
-    }
-
-    fn others_for_client(&self, key: CallId) -> Vec<(String, InputRequest)> {
-        let Some(round) = self.calls.get(key).and_then(Call::round) else {
-            return Vec::new();
-        };
-        let other = |(name, entry): &(String, Entry)| match entry {
-            Entry::Other {
-                id: None,
-                method,
-                raw,
-            } => {
-                let raw = serde_json::from_str(raw).ok()?;
-                Some((
-                    name.clone(),
-                    InputRequest::Other {
-                        method: method.clone(),
-                        raw,
-                    },
-                ))
-            }
-            Entry::Other { .. } | Entry::Question(_) | Entry::Answered(_) => None,
-        };
-        round.entries.iter().filter_map(other).collect()
     }
 
     /// The replies that a retry brings for the questions of a call, each checked.

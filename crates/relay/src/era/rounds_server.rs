@@ -152,7 +152,7 @@ impl Relay {
         let empty = entries.is_empty();
         if let Some(call) = self.calls.get_mut(key) {
             let rounds = call.rounds().count();
-            call.collect(Round { required, entries });
+            call.collect(Round::new(required, entries));
             if empty {
                 // Only a state: the server wants to be called again, a little later each time.
                 let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
@@ -164,23 +164,19 @@ impl Relay {
 
     /// The response to a request of a round that is no question.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
-        let waits = |entry: &(String, Entry)| matches!(&entry.1, Entry::Other { id: Some(known), .. } if known == id);
-        let found = self.calls.keys(|call| {
-            call.round()
-                .is_some_and(|round| round.entries.iter().any(waits))
-        });
+        let found = self
+            .calls
+            .keys(|call| call.round().is_some_and(|round| round.has_pushed(id)));
         let Some(&key) = found.first() else {
             return false;
         };
-        let Some(result) = frame.part(FramePart::Result).map(str::to_owned) else {
+        let Some(result) = frame.part(FramePart::Result) else {
             let why = "the client could not answer what the server needs";
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return true;
         };
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round_mut()) {
-            for entry in round.entries.iter_mut().filter(|entry| waits(entry)) {
-                entry.1 = Entry::Answered(result.clone());
-            }
+            round.answer_pushed(id, result);
         }
         self.collect_round(now, key);
         true
@@ -216,17 +212,7 @@ impl Relay {
             return;
         };
         let (required, responses) = match call.take_round() {
-            Some(round) => {
-                let mut responses = InputResponses::default();
-                for (name, entry) in &round.entries {
-                    if let Entry::Answered(response) = entry
-                        && let Ok(response) = serde_json::from_str::<Box<RawValue>>(response)
-                    {
-                        responses.insert(name.clone(), response);
-                    }
-                }
-                (round.required, responses)
-            }
+            Some(round) => round.into_retry(),
             None => (
                 InputRequired {
                     requests: None,
