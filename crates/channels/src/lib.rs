@@ -9,16 +9,20 @@
 //! | [`channel`] | the trait of a channel, and its errors |
 //! | [`reveal`] | the parts of a question that may leave the gateway, and templates |
 //! | [`timing`] | quiet hours, the limit for each person, digests, retries |
+//! | [`addressing`] | who is told, on which channel |
 //! | [`config`] | the tables `[channels.*]`, with the place of each mistake |
+//! | [`open`] | the channels of a configuration, ready to send |
 //! | [`secret`] | secrets from the environment and from files |
 //! | [`http`] | requests without redirects, to public addresses only |
 //! | [`mail`], [`webhook`], [`teams`], [`slack`], [`push`] | one module for each channel |
 
+pub mod addressing;
 pub mod channel;
 pub mod config;
 pub mod http;
 pub mod mail;
 pub mod notice;
+pub mod open;
 pub mod push;
 pub mod reveal;
 pub mod secret;
@@ -29,3 +33,4 @@ pub mod webhook;
 
 pub use channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
 pub use notice::{CallerSummary, Ending, Event, Notice, NotificationId, Recipient, Summary};
+pub use open::{Channels, OpenError, Surroundings};
