@@ -19,7 +19,7 @@ use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
-use mcp_elicit_record::{Record, RecordError, Verdict};
+use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -344,7 +344,11 @@ async fn answer(
         Err(refusal) => return *refusal,
     };
     let waited_for = state.record.is_waited_for(&row);
-    match state.record.submit(&id, &outcome, &by).await {
+    match state
+        .record
+        .submit(&id, &outcome, &by, Commit::Awaited)
+        .await
+    {
         Ok(Verdict::Won) => {
             state
                 .desk

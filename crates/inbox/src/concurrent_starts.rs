@@ -18,7 +18,7 @@ fn rounds() -> usize {
 
 /// The keys that one start finds, and a value that it seals.
 struct Started {
-    record: Record,
+    record: Arc<Record>,
     chain: ChainKey,
     token: String,
     id: String,
@@ -33,7 +33,7 @@ async fn start(folder: &Path, together: &Barrier) -> Started {
     let chain = keys.chain();
     let store = Sqlite::at(&state.record()).keyed(chain.clone());
     let clock = || Timestamp::from_millis(1_000);
-    let record = Record::new(Arc::new(store), keys, lease, clock);
+    let record = Arc::new(Record::new(Arc::new(store), keys, lease, clock));
     let id = sample::raised(&record, Vec::new()).await.unwrap();
     Started {
         record,

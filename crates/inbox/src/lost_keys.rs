@@ -15,7 +15,8 @@ async fn ask_once(state: &StateFolder) {
     let keys = state.key_files().open().await.unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());
     let clock = || Timestamp::from_millis(1_000);
-    let record = Record::new(Arc::new(store), keys, LockFile::unshared().unwrap(), clock);
+    let lock_file = LockFile::unshared().unwrap();
+    let record = Arc::new(Record::new(Arc::new(store), keys, lock_file, clock));
     sample::raised(&record, Vec::new()).await.unwrap();
     record.flush().await.unwrap();
 }

@@ -108,7 +108,8 @@ mod tests {
         let store = Arc::new(Memory::default());
         let keys = Keys::random().unwrap();
         let lock_file = LockFile::unshared().unwrap();
-        let record = Record::new(store, keys, lock_file, || Timestamp::from_millis(1_000));
+        let clock = || Timestamp::from_millis(1_000);
+        let record = Arc::new(Record::new(store, keys, lock_file, clock));
         let id = sample::raised(&record, Vec::new()).await.unwrap();
         let row = record.find(&id).await.unwrap().unwrap();
         let questions = ParsedQuestions::default();

@@ -16,7 +16,7 @@ use mcp_elicit_forms::web::{
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::{Filter, Page, Row};
-use mcp_elicit_record::{Record, RecordError, Verdict};
+use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -387,7 +387,7 @@ impl QuestionStore for RecordQuestionStore {
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
         match self
             .record
-            .submit(id.as_str(), &outcome, &by)
+            .submit(id.as_str(), &outcome, &by, Commit::Awaited)
             .await
             .map_err(fault)?
         {
@@ -422,7 +422,8 @@ mod tests {
         let record = || {
             let keys = Keys::random().unwrap();
             let lease = LockFile::unshared().unwrap();
-            Record::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000))
+            let record = Record::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000));
+            Arc::new(record)
         };
         let first = record();
         let sure = sample::raised(&first, Vec::new()).await.unwrap();
@@ -439,7 +440,9 @@ mod tests {
         let said = note(&unsure).await;
         assert!(said.contains("Nobody gets an answer"), "{said}");
         for id in [&sure, &unsure] {
-            let won = second.submit(id, &Outcome::Decline, "a test").await;
+            let won = second
+                .submit(id, &Outcome::Decline, "a test", Commit::Awaited)
+                .await;
             assert_eq!(won.unwrap(), Verdict::Won);
         }
         assert!(note(&sure).await.contains("made again gets it"));

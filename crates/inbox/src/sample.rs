@@ -5,7 +5,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::{Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey};
+use mcp_elicit_record::{
+    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -37,7 +39,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
 }
 
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
-pub(super) async fn raised(record: &Record, others: Vec<String>) -> io::Result<String> {
+pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
     let schema = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
@@ -75,7 +77,7 @@ pub(super) async fn raised(record: &Record, others: Vec<String>) -> io::Result<S
     };
     let (tell, _nobody_waits) = mpsc::unbounded_channel();
     let raised = record
-        .create(&who, &asked, SessionKey(1), &tell)
+        .create(&who, &asked, SessionKey(1), &tell, Commit::Awaited)
         .await
         .map_err(io::Error::other)?;
     Ok(raised.id)

@@ -1,29 +1,78 @@
-//! The executor of changes of rows: the store's compare-and-set decides, so the first wins; then counters, drafts and watchers
-//! follow.
+//! The entry of changes: when each is written, and its result. And the executor of changes of rows: the store's compare-and-set
+//! decides, so the first wins; then counters, drafts and watchers follow.
 
+use std::future::{IntoFuture, ready};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::{Delivery, Transition};
 
 use super::row::{Rejected, RowChange};
-use super::{Record, RecordError, TRIES};
+use super::{Record, RecordError, TRIES, Verdict};
 use crate::store::{Row, Store as _};
+
+/// The time at which a change is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// Before anybody is told of it.
+    Awaited,
+    /// Later, where it can be said now whether it is made: a question within 10 ms, an answer together with its delivery or by
+    /// [`Record::write_behind`], which is to follow. Else before anybody is told.
+    Behind,
+}
+
+/// The result of a change.
+#[must_use = "a change that is pending is made when it is awaited"]
+pub enum Applied<T> {
+    /// It is known now.
+    Now(T),
+    /// It comes with the write, which begins when this is awaited.
+    Pending(BoxFuture<'static, Result<T, RecordError>>),
+}
+
+impl<T: Send + 'static> Applied<T> {
+    pub(super) fn pending(
+        change: impl Future<Output = Result<T, RecordError>> + Send + 'static,
+    ) -> Self {
+        Self::Pending(change.boxed())
+    }
+
+    /// Returns the result where it is known now.
+    pub fn now(self) -> Option<T> {
+        match self {
+            Self::Now(done) => Some(done),
+            Self::Pending(_) => None,
+        }
+    }
+}
+
+impl<T: Send + 'static> From<Result<T, RecordError>> for Applied<T> {
+    fn from(done: Result<T, RecordError>) -> Self {
+        match done {
+            Ok(done) => Self::Now(done),
+            Err(fault) => Self::pending(ready(Err(fault))),
+        }
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Applied<T> {
+    type Output = Result<T, RecordError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        match self {
+            Self::Now(done) => ready(Ok(done)).boxed(),
+            Self::Pending(change) => change,
+        }
+    }
+}
 
 /// The number of waits for a gateway that has a question exclusively, and the length of each: it shares the question as soon as
 /// it sees that another gateway runs.
 const WAITS: usize = 30;
 const WAIT: Duration = Duration::from_millis(100);
-
-/// The result of a change.
-pub(super) enum Applied {
-    /// It is made, or there was nothing to change.
-    Done,
-    /// The row is past that.
-    Rejected(Box<Row>),
-    /// There is no such row.
-    Gone,
-}
 
 /// The result of a change of a row as it was seen.
 pub(super) enum Attempt {
@@ -39,12 +88,16 @@ pub(super) enum Attempt {
 
 impl Record {
     /// Changes the row of this id, read again as long as others are first.
-    pub(super) async fn apply(&self, id: &str, change: &RowChange) -> Result<Applied, RecordError> {
+    pub(super) async fn apply(&self, id: &str, change: &RowChange) -> Result<Verdict, RecordError> {
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;
         while tries.next().is_some() {
-            let Some(row) = self.find_or_remembered(id).await? else {
-                return Ok(Applied::Gone);
+            let row = match self.take_stored(id) {
+                Some(row) => Some(row),
+                None => self.find(id).await?,
+            };
+            let Some(row) = row else {
+                return Ok(Verdict::Gone);
             };
             if self.is_exclusive_elsewhere(&row) {
                 match (change, waits.next()) {
@@ -55,7 +108,7 @@ impl Record {
                             ..
                         },
                         _,
-                    ) => return Ok(Applied::Done),
+                    ) => return Ok(Verdict::Won),
                     (_, None) => break,
                     (_, Some(_)) => {
                         tries = 0..TRIES;
@@ -65,8 +118,8 @@ impl Record {
                 }
             }
             match self.apply_to(&row, change).await? {
-                Attempt::Done => return Ok(Applied::Done),
-                Attempt::Over => return Ok(Applied::Rejected(Box::new(row))),
+                Attempt::Done => return Ok(Verdict::Won),
+                Attempt::Over => return Ok(Verdict::Late(Box::new(row))),
                 Attempt::Late => self.end_due(&row, Transition::Expire).await?,
                 Attempt::Conflict => {}
             }
@@ -108,11 +161,13 @@ impl Record {
         row: &Row,
         transition: Transition,
     ) -> Result<(), RecordError> {
-        if self.is_exclusive_elsewhere(row) {
+        // An answer that is held came in time.
+        if self.is_exclusive_elsewhere(row) || self.is_held(&row.id) {
             return Ok(());
         }
-        if self.step_behind(&row.id, &transition, None).is_some() {
-            return self.write_behind(&row.id);
+        if self.step_exclusive(&row.id, &transition, None).is_some() {
+            self.hand_on(&row.id, false);
+            return Ok(());
         }
         self.apply_to(row, &RowChange::step(transition)).await?;
         Ok(())
@@ -140,11 +195,6 @@ impl Record {
                 | Transition::Doubt { .. }
                 | Transition::Lapse { .. } => {}
             },
-            RowChange::ActAndDeliver { .. } => {
-                count(&counters.acted);
-                count(&counters.delivered);
-                self.drop_draft(id);
-            }
             RowChange::Adopt { .. } => count(&counters.found),
             RowChange::Confirm | RowChange::Refuse { .. } | RowChange::Doubt { .. } => {}
         }

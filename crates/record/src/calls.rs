@@ -8,11 +8,11 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::FoundCall;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use super::{Record, RecordError, SessionIdentity, associated_data, encryption};
+use super::{Applied, Record, RecordError, SessionIdentity, associated_data, encryption};
 use crate::store::{FinishedCall, Store as _};
 
 /// A session that is told, and its number for the call.
@@ -63,6 +63,9 @@ impl Record {
 
     /// Returns whether this call may be found: [`Record::find_call`] tells.
     pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
+        if !self.has_calls() {
+            return false;
+        }
         let binding = self.call_key(who, info, digest);
         let now = self.now();
         self.unattended().values().any(|call| {
@@ -71,13 +74,20 @@ impl Record {
     }
 
     /// Finds the same call of the same caller. A result is given away once.
-    pub async fn find_call(
-        &self,
+    pub fn find_call(
+        self: &Arc<Self>,
         who: &SessionIdentity,
         info: Option<&str>,
         digest: &str,
-    ) -> Result<FoundCall, RecordError> {
-        let binding = self.call_key(who, info, digest);
+    ) -> Applied<FoundCall> {
+        if !self.knows_call(who, info, digest) {
+            return Applied::Now(FoundCall::Nothing);
+        }
+        let (record, binding) = (self.clone(), self.call_key(who, info, digest));
+        Applied::pending(async move { record.find_stored_call(&binding).await })
+    }
+
+    async fn find_stored_call(&self, binding: &str) -> Result<FoundCall, RecordError> {
         loop {
             let now = self.now();
             let (finished, runs) = {
@@ -174,7 +184,17 @@ impl Record {
     }
 
     /// The server has answered a call of this session that nobody waits for.
-    pub async fn keep_result(
+    pub fn keep_result(
+        self: &Arc<Self>,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+        result: String,
+    ) -> Applied<()> {
+        let (record, tell) = (self.clone(), tell.clone());
+        Applied::pending(async move { record.store_result(&tell, call, &result).await })
+    }
+
+    async fn store_result(
         &self,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
@@ -213,7 +233,16 @@ impl Record {
     }
 
     /// A call of this session is waited for again, or has ended.
-    pub async fn drop_call(
+    pub fn drop_call(
+        self: &Arc<Self>,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+    ) -> Applied<()> {
+        let (record, tell) = (self.clone(), tell.clone());
+        Applied::pending(async move { record.forget_calls(&tell, call).await })
+    }
+
+    async fn forget_calls(
         &self,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,

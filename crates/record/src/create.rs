@@ -5,40 +5,71 @@ use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
 use super::apply::Attempt;
 use super::identity::params_of;
+use super::known::{KnownRow, Live};
 use super::row::RowChange;
 use super::team::Team;
 use super::{
-    Known, Live, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
+    Applied, Commit, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
 use crate::store::{Body, Row, Store as _};
 
 impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
     /// principal that nobody waits for any more.
-    pub async fn create(
-        &self,
+    ///
+    /// With [`Commit::Behind`], a question that is new for certain is this gateway's alone, with the answer in mind that comes
+    /// through this process. It may be that others share the record, or that the writer is full: then it is written first.
+    pub fn create(
+        self: &Arc<Self>,
         who: &SessionIdentity,
         asked: &NewQuestion,
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
-    ) -> Result<Recorded, RecordError> {
-        let binding = who.binding(&self.keys.identity, asked)?;
-        let live = || Live {
-            question,
-            tell: tell.clone(),
-            binding: binding.clone(),
-            known: Known::Nothing,
+        commit: Commit,
+    ) -> Applied<Recorded> {
+        let row = match self.new_row(who, asked) {
+            Ok(row) => row,
+            Err(fault) => return Err(fault).into(),
         };
-        if asked.call.is_some()
-            && !asked.is_ambiguous()
-            && !self.is_new(&binding)
-            && let Some(row) = self.left_over(&binding, &live()).await?
+        let live = Live::new(question, tell, &row.binding);
+        if commit == Commit::Behind && self.store.has_room() && self.is_new(&row.binding) {
+            return Applied::Now(self.create_exclusive(row, live));
+        }
+        let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
+        let record = self.clone();
+        Applied::pending(async move { record.create_awaited(row, live, can_be_found).await })
+    }
+
+    fn create_exclusive(&self, mut row: Row, mut live: Live) -> Recorded {
+        row.exclusive = true;
+        let recorded = Recorded::new(&row);
+        live.known = Some(Box::new(KnownRow {
+            audit: vec![audit::entry("asked", &row, self.now())],
+            row,
+            written: None,
+            answer: None,
+        }));
+        self.live().insert(recorded.id.clone(), live);
+        self.counters.asked.fetch_add(1, Ordering::Relaxed);
+        recorded
+    }
+
+    async fn create_awaited(
+        &self,
+        row: Row,
+        live: Live,
+        can_be_found: bool,
+    ) -> Result<Recorded, RecordError> {
+        if can_be_found
+            && !self.is_new(&row.binding)
+            && let Some(row) = self.left_over(&live).await?
         {
             let id = row.id.clone();
             match self.adopt(row).await {
@@ -51,16 +82,16 @@ impl Record {
                 }
             }
         }
-        let row = self.new_row(who, asked, binding.clone())?;
-        let id = row.id.clone();
+        let recorded = Recorded::new(&row);
+        let binding = row.binding.clone();
         // Known before it is written: an answer from another process must find who waits.
-        self.live().insert(id.clone(), live());
+        self.live().insert(row.id.clone(), live);
         let entry = audit::entry("asked", &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
         if let Err(fault) = self.store.insert(row, entry).await {
             // It may be there all the same.
             self.presence.may_hold(&binding);
-            self.live().remove(&id);
+            self.live().remove(&recorded.id);
             return Err(fault.into());
         }
         if let Some(row) = written {
@@ -68,19 +99,11 @@ impl Record {
         }
         self.counters.asked.fetch_add(1, Ordering::Relaxed);
         self.changed();
-        Ok(Recorded {
-            id,
-            answered: false,
-            refused: false,
-        })
+        Ok(recorded)
     }
 
-    pub(super) fn new_row(
-        &self,
-        who: &SessionIdentity,
-        asked: &NewQuestion,
-        binding: String,
-    ) -> Result<Row, RecordError> {
+    fn new_row(&self, who: &SessionIdentity, asked: &NewQuestion) -> Result<Row, RecordError> {
+        let binding = who.binding(&self.keys.identity, asked)?;
         let id = encryption::random_id()?;
         let calling = asked.call.as_ref();
         let arguments = self.sealed_arguments(&id, asked)?;
@@ -115,8 +138,9 @@ impl Record {
     }
 
     /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
-    /// here on, the call that is `live` waits for it.
-    async fn left_over(&self, binding: &str, live: &Live) -> Result<Option<Row>, RecordError> {
+    /// here on, the call of `live` waits for it.
+    async fn left_over(&self, live: &Live) -> Result<Option<Row>, RecordError> {
+        let binding = live.binding.as_str();
         let mark = self.presence.mark_of(binding);
         let mut rows = self.store.by_binding(binding.to_owned()).await?;
         rows.retain(|row| row.lifecycle.is_open() || row.lifecycle.is_deliverable(self.now()));
@@ -132,7 +156,7 @@ impl Record {
             }
             // Looked at and taken in one step: two calls that come at once must not both have it.
             if let Entry::Vacant(free) = self.live().entry(row.id.clone()) {
-                free.insert(live.clone());
+                free.insert(Live::new(live.question, &live.tell, binding));
                 return Ok(Some(row));
             }
         }
@@ -168,6 +192,16 @@ impl Record {
             }
         }
         Err(RecordError::Contended)
+    }
+}
+
+impl Recorded {
+    fn new(row: &Row) -> Self {
+        Self {
+            id: row.id.clone(),
+            answered: false,
+            refused: false,
+        }
     }
 }
 

@@ -7,12 +7,14 @@ use mcp_elicit_core::question::Ending;
 pub struct SessionKey(pub u64);
 
 /// An event that a session hears from the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
     /// A person acted.
     Answered {
         /// The question.
         question: SessionKey,
+        /// The record's id, where the answer waits to be delivered or written by the session.
+        held: Option<String>,
     },
     /// The question ended without an action, and not by this session.
     Ended {

@@ -7,12 +7,11 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `row` | the transitions of one row, pure |
-//! | `apply` | the executor of changes: compare-and-set, then what follows from it |
+//! | `known` | rows that this process knows: exclusive, with an answer held, or as the store has them |
+//! | `apply` | when a change is written; the executor of changes: compare-and-set, then what follows from it |
 //! | `create` | a question is written, or found written |
-//! | `transitions` | it moves on: seen, acted on, ended |
-//! | `combined` | answers are taken out for the server, once |
-//! | `delivery` | what became of an answer that was taken out |
-//! | `behind` | questions in a client's own dialog, written behind |
+//! | `submit` | it moves on: seen, acted on, ended |
+//! | `deliver` | answers are taken out for the server, once, and what became of them |
 //! | `sweep` | what is due is ended; what other gateways did is passed on |
 //! | [`team`] | the people whom a rule asks: their acts on one question, reminders and escalations |
 //! | `calls` | calls that nobody waits for, and their results |
@@ -26,24 +25,23 @@
 
 mod apply;
 pub mod audit;
-mod behind;
 mod calls;
 pub mod candidates;
 pub mod clock;
-mod combined;
 mod create;
-mod delivery;
+mod deliver;
 pub mod encryption;
 mod event;
 pub mod identity;
 pub mod key_files;
+mod known;
 mod presence;
 mod row;
 pub mod state_file;
 pub mod store;
+mod submit;
 mod sweep;
 pub mod team;
-mod transitions;
 
 use std::collections::HashMap;
 use std::io;
@@ -54,16 +52,16 @@ use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::lifecycle::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::store::{ChainKey, Filter, Page, Row, Store, StoreError, Write, Writer};
-use behind::WrittenBehind;
-use combined::Submitted;
-use delivery::InTransit;
+pub use apply::{Applied, Commit};
+use deliver::InTransit;
 use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
+use known::Live;
 use presence::Presence;
 pub use presence::lock_file::LockFile;
 
@@ -79,6 +77,9 @@ pub enum RecordError {
     /// The value was sealed with another key.
     #[error(transparent)]
     Open(#[from] encryption::OpenError),
+    /// An answer that was to be written together with its delivery was written neither so nor by itself.
+    #[error("the answer could not be written")]
+    NotWritten,
     /// Others changed the same question again and again.
     #[error("the question keeps changing")]
     Contended,
@@ -123,55 +124,6 @@ pub struct Counters {
 
 /// The number of tries of a change against concurrent changes.
 const TRIES: usize = 8;
-
-#[derive(Clone)]
-struct Live {
-    question: SessionKey,
-    tell: mpsc::UnboundedSender<RecordEvent>,
-    /// The key that finds it again ([`Row::binding`]).
-    binding: String,
-    known: Known,
-}
-
-/// The knowledge of this process about a row, beside the store.
-#[derive(Clone)]
-enum Known {
-    /// Nothing.
-    Nothing,
-    /// The row as it was written last, kept for a question that its client is asked: the answer comes back through this
-    /// process. Only a guess, which the store's compare-and-set judges.
-    Guess(Box<Row>),
-    /// The row as it is, ahead of the store.
-    WrittenBehind(Box<WrittenBehind>),
-    /// The client's answer to a question that was such a guess: written together with its delivery.
-    Submitted(Box<Submitted>),
-}
-
-impl Live {
-    fn noted(&self) -> Option<&WrittenBehind> {
-        match &self.known {
-            Known::WrittenBehind(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) | Known::Submitted(_) => None,
-        }
-    }
-
-    fn behind_mut(&mut self) -> Option<&mut WrittenBehind> {
-        match &mut self.known {
-            Known::WrittenBehind(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) | Known::Submitted(_) => None,
-        }
-    }
-
-    fn take_guess(&mut self) -> Option<Row> {
-        match std::mem::replace(&mut self.known, Known::Nothing) {
-            Known::Guess(row) => Some(*row),
-            known @ (Known::Nothing | Known::WrittenBehind(_) | Known::Submitted(_)) => {
-                self.known = known;
-                None
-            }
-        }
-    }
-}
 
 /// The keys of a record.
 #[derive(Clone)]
@@ -233,6 +185,8 @@ pub struct Record {
     retention: Retention,
     lock_file: LockFile,
     presence: Presence,
+    /// `true` if each session here delivers an answer that is held for it, or writes it.
+    sessions_deliver: bool,
     clock: fn() -> Timestamp,
     live: Mutex<HashMap<String, Live>>,
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
@@ -259,6 +213,7 @@ impl Record {
             retention: Retention::default(),
             lock_file,
             presence: Presence::default(),
+            sessions_deliver: false,
             clock,
             live: Mutex::default(),
             in_transit: Mutex::default(),
@@ -274,6 +229,14 @@ impl Record {
     #[must_use]
     pub fn with_retention(mut self, retention: Retention) -> Self {
         self.retention = retention;
+        self
+    }
+
+    /// Has people's answers written together with their delivery. Each session that hears of such an answer
+    /// ([`RecordEvent::Answered`], `held`) is to deliver it, and to call [`Record::write_behind`] afterwards.
+    #[must_use]
+    pub fn with_delivering_sessions(mut self) -> Self {
+        self.sessions_deliver = true;
         self
     }
 
@@ -330,25 +293,6 @@ impl Record {
 
     fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
-    }
-
-    /// The row of this id, as it was written last by this process when that is remembered.
-    async fn find_or_remembered(&self, id: &str) -> Result<Option<Row>, RecordError> {
-        let recalled = self.live().get_mut(id).and_then(Live::take_guess);
-        match recalled {
-            Some(row) => Ok(Some(row)),
-            None => self.find(id).await,
-        }
-    }
-
-    /// Remembers the row as it was written, for [`Self::find_or_remembered`].
-    fn remember(&self, row: Row) {
-        if row.body.at_client
-            && let Some(live) = self.live().get_mut(&row.id)
-            && !matches!(live.known, Known::Submitted(_))
-        {
-            live.known = Known::Guess(Box::new(row));
-        }
     }
 
     /// The row of this id.

@@ -16,11 +16,6 @@ pub(crate) enum RowChange {
         /// The answer's content, sealed, where a person acted.
         content: Option<Vec<u8>>,
     },
-    /// A person acted, and the answer is delivered in the same write: the store never has its values.
-    ActAndDeliver {
-        /// The act.
-        act: Transition,
-    },
     /// The server accepted the answer: its values are erased.
     Confirm,
     /// The server refused the answer, which is kept for the same call made again; a second refusal, or one of an answer that
@@ -120,7 +115,7 @@ impl RowChange {
             Self::Step {
                 transition: Transition::Act { .. },
                 ..
-            } | Self::ActAndDeliver { .. }
+            }
         )
     }
 
@@ -152,13 +147,6 @@ impl Row {
                 transition,
                 content,
             } => next.transition(transition, content.as_ref(), now)?,
-            RowChange::ActAndDeliver { act } => {
-                next.transition(act, None, now)?;
-                next.advance(&Transition::Deliver, now)?;
-                next.row.arguments = None;
-                // The value was never written, so nothing can be sent twice.
-                next.durability = Durability::Committed;
-            }
             RowChange::Confirm => {
                 if next.row.lifecycle.delivery() != Some(Delivery::Delivered) {
                     // It may be asked again already.
@@ -359,17 +347,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_delivered_at_once_has_no_values_in_the_store() {
-        let act = Transition::acted(&Outcome::Decline, "client");
-        let sent = open()
-            .step(&RowChange::ActAndDeliver { act }, at(2_000))
-            .unwrap();
-        assert_eq!(events(&sent), ["declined"]);
-        assert!(sent.row.content.is_none() && sent.row.arguments.is_none());
-        assert_eq!(sent.row.lifecycle.delivery(), Some(Delivery::Delivered));
-    }
-
-    #[test]
     fn an_act_after_the_time_is_late_and_one_after_the_end_is_rejected() {
         assert_eq!(
             open().step(&acted(None), at(9_000)).unwrap_err(),
@@ -384,11 +361,9 @@ mod tests {
 
     #[test]
     fn a_refused_answer_gets_its_values_back_and_one_in_doubt_loses_them() {
-        let act = Transition::acted(&Outcome::Decline, "client");
-        let sent = open()
-            .step(&RowChange::ActAndDeliver { act }, at(2_000))
-            .unwrap()
-            .row;
+        let deliver = RowChange::step(Transition::Deliver);
+        let answered = open().step(&acted(None), at(2_000)).unwrap().row;
+        let sent = answered.step(&deliver, at(2_000)).unwrap().row;
         let values = Values {
             content: Some(vec![2]),
             arguments: Some(vec![1]),

@@ -30,7 +30,7 @@ impl Record {
             } else if row.is_in_transit() {
                 if !self.is_owner_running(&row) {
                     let why = "the gateway ended while the answer was sent";
-                    self.delivery_in_doubt(&[row.id], why).await?;
+                    self.doubt(&row.id, why).await?;
                 }
             } else if !lifecycle.is_deliverable(now) {
                 self.lapse(&row).await?;
@@ -77,7 +77,7 @@ impl Record {
             };
             let phase = row.lifecycle.phase();
             if phase.action().is_some() && row.lifecycle.delivered_at().is_none() {
-                self.notify_answered(&id);
+                self.notify_answered(&id, None);
             } else if !phase.is_open() && phase.action().is_none() {
                 self.notify_ended(&id, phase);
             }

@@ -360,7 +360,7 @@ impl Record {
             if judged.has_ended {
                 self.counters.acted.fetch_add(1, Ordering::Relaxed);
                 self.drop_draft(id);
-                self.notify_answered(id);
+                self.notify_answered(id, None);
             }
             self.changed();
             return Ok(Acted::Done(Box::new(judged.team), judged.notices));

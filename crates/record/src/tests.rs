@@ -5,6 +5,8 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, NewQuestion};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 
+use tokio::sync::mpsc;
+
 use super::*;
 use crate::store::Memory;
 
@@ -19,13 +21,13 @@ fn clock() -> Timestamp {
     Timestamp::from_millis(1_000)
 }
 
-fn record(store: Arc<dyn Store>) -> Record {
-    Record::new(
+fn record(store: Arc<dyn Store>) -> Arc<Record> {
+    Arc::new(Record::new(
         store,
         Keys::random().unwrap(),
         LockFile::unshared().unwrap(),
         clock,
-    )
+    ))
 }
 
 /// A caller of a server.
@@ -78,7 +80,13 @@ async fn the_first_answer_wins_and_is_taken_once() {
     let record = record(store.clone());
     let (tell, mut told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), &asked("Who?"), SessionKey(4), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(4),
+            &tell,
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     let answers = form().check(serde_json::json!({"name": "Ada"})).unwrap();
@@ -92,14 +100,19 @@ async fn the_first_answer_wins_and_is_taken_once() {
     );
     assert_eq!(
         record
-            .submit(&recorded.id, &Outcome::Accept(answers), "inbox")
+            .submit(
+                &recorded.id,
+                &Outcome::Accept(answers),
+                "inbox",
+                Commit::Awaited
+            )
             .await
             .unwrap(),
         Verdict::Won
     );
     assert!(matches!(
         record
-            .submit(&recorded.id, &Outcome::Decline, "tab 2")
+            .submit(&recorded.id, &Outcome::Decline, "tab 2", Commit::Awaited)
             .await
             .unwrap(),
         Verdict::Late(_)
@@ -107,7 +120,8 @@ async fn the_first_answer_wins_and_is_taken_once() {
     assert!(matches!(
         told.recv().await,
         Some(RecordEvent::Answered {
-            question: SessionKey(4)
+            question: SessionKey(4),
+            held: None
         })
     ));
     let row = record.find(&recorded.id).await.unwrap().unwrap();
@@ -136,7 +150,10 @@ async fn the_first_answer_wins_and_is_taken_once() {
     let row = record.find(&recorded.id).await.unwrap().unwrap();
     assert_eq!((row.content, row.arguments), (None, None));
     assert_eq!(
-        record.submit("nobody", &Outcome::Visit, "x").await.unwrap(),
+        record
+            .submit("nobody", &Outcome::Visit, "x", Commit::Awaited)
+            .await
+            .unwrap(),
         Verdict::Gone
     );
     // The audit has every step, no value, and holds together until somebody touches it.
@@ -161,18 +178,36 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     let (first, _) = mpsc::unbounded_channel();
     let (second, mut told) = mpsc::unbounded_channel();
     let one = record
-        .create(&local(), &asked("Who?"), SessionKey(1), &first)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(1),
+            &first,
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     let beside = record
-        .create(&local(), &asked("Who?"), SessionKey(2), &second)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(2),
+            &second,
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     assert_ne!(one.id, beside.id, "somebody waits for the first");
     record.release_session(&first).await.unwrap();
     assert_ne!(
         record
-            .create(&of("s", "eve"), &asked("Who?"), SessionKey(3), &second)
+            .create(
+                &of("s", "eve"),
+                &asked("Who?"),
+                SessionKey(3),
+                &second,
+                Commit::Awaited
+            )
             .await
             .unwrap()
             .id,
@@ -180,14 +215,26 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     );
     assert_ne!(
         record
-            .create(&local(), &asked("Who else?"), SessionKey(4), &second)
+            .create(
+                &local(),
+                &asked("Who else?"),
+                SessionKey(4),
+                &second,
+                Commit::Awaited
+            )
             .await
             .unwrap()
             .id,
         one.id
     );
     let again = record
-        .create(&local(), &asked("Who?"), SessionKey(5), &second)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(5),
+            &second,
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -199,19 +246,26 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         }
     );
     record
-        .submit(&one.id, &Outcome::Decline, "inbox")
+        .submit(&one.id, &Outcome::Decline, "inbox", Commit::Awaited)
         .await
         .unwrap();
     assert!(matches!(
         told.recv().await,
         Some(RecordEvent::Answered {
-            question: SessionKey(5)
+            question: SessionKey(5),
+            held: None
         })
     ));
     record.release_session(&second).await.unwrap();
     let (third, _) = mpsc::unbounded_channel();
     let answered = record
-        .create(&local(), &asked("Who?"), SessionKey(6), &third)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(6),
+            &third,
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -225,7 +279,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
 }
 
 /// A record over a store that others may look into, which knows that it is alone.
-async fn alone() -> (Arc<Memory>, Record) {
+async fn alone() -> (Arc<Memory>, Arc<Record>) {
     let below: Arc<Memory> = Arc::default();
     let record = record(below.clone());
     record.check_presence().await.unwrap();
@@ -248,31 +302,41 @@ fn accept() -> Outcome {
 async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let id = recorded.unwrap().expect("it is new").id;
+    let recorded = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &tell,
+        Commit::Behind,
+    );
+    let id = recorded.now().expect("it is new").id;
     assert_eq!(
-        record.submit_behind(&id, &accept(), "client"),
+        record
+            .submit(&id, &accept(), "client", Commit::Behind)
+            .now(),
         Some(Verdict::Won)
     );
-    let late = record.submit_behind(&id, &Outcome::Decline, "client");
+    let late = record
+        .submit(&id, &Outcome::Decline, "client", Commit::Behind)
+        .now();
     assert!(matches!(late, Some(Verdict::Late(_))));
     let ids = [id.clone()];
-    let taken = record.deliver_behind(&ids).unwrap();
+    let taken = record.deliver(&ids).now().flatten().unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
-    assert_eq!(record.deliver_behind(&ids), None, "only once");
+    assert_eq!(record.deliver(&ids).now().flatten(), None, "only once");
     assert!(
         below.find(id.clone()).await.unwrap().is_none(),
         "a kill here loses all of it, and no half"
     );
-    record.write_behind(&id).unwrap();
+    record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
     assert!(
         below.find(id.clone()).await.unwrap().is_none(),
         "on its way it is not written by itself"
     );
     // The server accepts it: that is the same write.
-    assert!(record.confirm_in_transit(&ids));
-    record.write_behind(&id).unwrap();
+    assert!(record.confirm(&ids).now().is_some());
+    record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(row.lifecycle.delivered_at().is_some());
@@ -289,6 +353,12 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
     assert!(record.live().is_empty());
 }
 
+/// The session submits its client's answer, which is held until it is delivered or written.
+fn holds(record: &Arc<Record>, id: &str, outcome: &Outcome) -> bool {
+    let submitted = record.submit(id, outcome, "client", Commit::Behind);
+    submitted.now() == Some(Verdict::Won)
+}
+
 fn event(entry: &str) -> String {
     let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
     entry["event"].as_str().unwrap().to_owned()
@@ -298,11 +368,19 @@ fn event(entry: &str) -> String {
 async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let (below, record) = alone().await;
     let (first, _told) = mpsc::unbounded_channel();
-    let behind = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &first);
-    let id = behind.unwrap().unwrap().id;
-    record.write_behind(&id).unwrap();
-    record.submit_behind(&id, &accept(), "client");
-    record.write_behind(&id).unwrap();
+    let behind = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &first,
+        Commit::Behind,
+    );
+    let id = behind.now().unwrap().id;
+    record.write_behind(&id).now().unwrap();
+    record
+        .submit(&id, &accept(), "client", Commit::Behind)
+        .now();
+    record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(
@@ -310,15 +388,27 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
         "an answer is written with its delivery"
     );
     // The call ends: the server is gone, or the client gave up.
-    assert!(record.end_behind(&id, Ending::ServerGone).unwrap());
+    assert!(record.end(&id, Ending::ServerGone).now().is_some());
     record.flush().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(!row.exclusive && row.lifecycle.phase().action().is_some());
     let (second, _told) = mpsc::unbounded_channel();
-    let again = record.create_behind(&local(), &at_client("Who?"), SessionKey(2), &second);
-    assert_eq!(again.unwrap(), None, "the record has to be asked");
+    let again = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(2),
+        &second,
+        Commit::Behind,
+    );
+    assert_eq!(again.now(), None, "the record has to be asked");
     let again = record
-        .create(&local(), &at_client("Who?"), SessionKey(2), &second)
+        .create(
+            &local(),
+            &at_client("Who?"),
+            SessionKey(2),
+            &second,
+            Commit::Awaited,
+        )
         .await;
     assert_eq!(
         again.unwrap(),
@@ -336,17 +426,31 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
 async fn a_client_that_leaves_leaves_its_question_to_all() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let behind = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let id = behind.unwrap().unwrap().id;
-    record.write_behind(&id).unwrap();
+    let behind = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &tell,
+        Commit::Behind,
+    );
+    let id = behind.now().unwrap().id;
+    record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
     assert!(below.find(id.clone()).await.unwrap().unwrap().exclusive);
     record.release_session(&tell).await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(row.lifecycle.is_open() && !row.exclusive);
-    assert_eq!(record.submit_behind(&id, &accept(), "client"), None);
     assert_eq!(
-        record.submit(&id, &accept(), "inbox").await.unwrap(),
+        record
+            .submit(&id, &accept(), "client", Commit::Behind)
+            .now(),
+        None
+    );
+    assert_eq!(
+        record
+            .submit(&id, &accept(), "inbox", Commit::Awaited)
+            .await
+            .unwrap(),
         Verdict::Won
     );
 }
@@ -355,13 +459,19 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
 async fn a_page_answers_a_noted_question_first_and_durably() {
     let (below, record) = alone().await;
     let (tell, mut told) = mpsc::unbounded_channel();
-    let behind = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let id = behind.unwrap().unwrap().id;
-    record.write_behind(&id).unwrap();
+    let behind = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &tell,
+        Commit::Behind,
+    );
+    let id = behind.now().unwrap().id;
+    record.write_behind(&id).now().unwrap();
     record.mark_shown(&id).await.unwrap();
     assert_eq!(
         record
-            .submit(&id, &Outcome::Decline, "inbox")
+            .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
             .await
             .unwrap(),
         Verdict::Won
@@ -375,13 +485,16 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
     assert!(matches!(
         told.try_recv(),
         Ok(RecordEvent::Answered {
-            question: SessionKey(1)
+            question: SessionKey(1),
+            held: None
         })
     ));
-    let late = record.submit_behind(&id, &accept(), "client");
+    let late = record
+        .submit(&id, &accept(), "client", Commit::Behind)
+        .now();
     assert_eq!(late, None);
     assert_eq!(
-        record.deliver_behind(std::slice::from_ref(&id)),
+        record.deliver(std::slice::from_ref(&id)).now().flatten(),
         None,
         "by the record"
     );
@@ -397,45 +510,64 @@ async fn in_company_a_question_is_for_all() {
     let keys = Keys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
-        Record::new(below.clone(), keys.clone(), lock_file, clock)
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let first = open();
     first.check_presence().await.unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let behind = first.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let id = behind.unwrap().expect("alone").id;
-    first.write_behind(&id).unwrap();
+    let behind = first.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &tell,
+        Commit::Behind,
+    );
+    let id = behind.now().expect("alone").id;
+    first.write_behind(&id).now().unwrap();
     first.flush().await.unwrap();
     let second = open();
     let row = second.find(&id).await.unwrap().unwrap();
     assert!(second.is_exclusive_elsewhere(&row) && !first.is_exclusive_elsewhere(&row));
     second.mark_shown(&id).await.unwrap();
     assert_eq!(second.find(&id).await.unwrap().unwrap(), row, "left alone");
-    let beside = first.create_behind(&local(), &at_client("What?"), SessionKey(2), &tell);
-    assert_eq!(
-        beside.unwrap(),
-        None,
-        "in company questions are written first"
+    let beside = first.create(
+        &local(),
+        &at_client("What?"),
+        SessionKey(2),
+        &tell,
+        Commit::Behind,
     );
+    assert_eq!(beside.now(), None, "in company questions are written first");
     // As its housekeeping does.
     let answer = accept();
-    let (verdict, heard) = tokio::join!(second.submit(&id, &answer, "inbox"), async {
-        tokio::task::yield_now().await;
-        first.poll_others().await
-    });
+    let (verdict, heard) = tokio::join!(
+        second
+            .submit(&id, &answer, "inbox", Commit::Awaited)
+            .into_future(),
+        async {
+            tokio::task::yield_now().await;
+            first.poll_others().await
+        }
+    );
     heard.unwrap();
     assert_eq!(verdict.unwrap(), Verdict::Won);
     first.poll_others().await.unwrap();
     assert!(matches!(
         told.try_recv(),
         Ok(RecordEvent::Answered {
-            question: SessionKey(1)
+            question: SessionKey(1),
+            held: None
         })
     ));
-    assert_eq!(first.submit_behind(&id, &Outcome::Decline, "client"), None);
+    assert_eq!(
+        first
+            .submit(&id, &Outcome::Decline, "client", Commit::Behind)
+            .now(),
+        None
+    );
     assert!(matches!(
         first
-            .submit(&id, &Outcome::Decline, "client")
+            .submit(&id, &Outcome::Decline, "client", Commit::Awaited)
             .await
             .unwrap(),
         Verdict::Late(_)
@@ -443,12 +575,24 @@ async fn in_company_a_question_is_for_all() {
     // Alone again, it looks what was left.
     drop(second);
     first.check_presence().await.unwrap();
-    let again = first.create_behind(&local(), &at_client("Who?"), SessionKey(3), &tell);
-    assert_eq!(again.unwrap(), None, "the record has its answer");
+    let again = first.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(3),
+        &tell,
+        Commit::Behind,
+    );
+    assert_eq!(again.now(), None, "the record has its answer");
     assert!(
         first
-            .create_behind(&local(), &at_client("What?"), SessionKey(4), &tell)
-            .unwrap()
+            .create(
+                &local(),
+                &at_client("What?"),
+                SessionKey(4),
+                &tell,
+                Commit::Behind
+            )
+            .now()
             .is_some()
     );
 }

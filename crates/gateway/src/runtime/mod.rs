@@ -82,8 +82,11 @@ impl Runtime {
             (store, LockFile::acquire(&folder.state.leases()))
         };
         let lease = lease.map_err(|source| folder.fault(source))?;
-        let record =
-            Arc::new(Record::new(store, keys, lease, clock::now).with_retention(config.retention));
+        let record = Arc::new(
+            Record::new(store, keys, lease, clock::now)
+                .with_retention(config.retention)
+                .with_delivering_sessions(),
+        );
         let learning = learning_of(config, &record).await;
         let callers = Callers::new(
             &config.auth,

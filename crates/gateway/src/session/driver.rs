@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::{RecordEvent, clock};
-use mcp_elicit_relay::{AskId, CallId, Effect, Event};
+use mcp_elicit_relay::{AskId, CallId, Event};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::record_effects::{PendingChange, ToWrite};
 use super::{Job, Session};
 
 /// The number of jobs that a driver takes up at once.
@@ -28,6 +29,7 @@ impl Driver {
     /// Drives the session until it ends.
     pub(crate) async fn run(mut self) {
         let mut jobs = Vec::new();
+        let mut told = Vec::new();
         loop {
             let wake = self.next_wake();
             tokio::select! {
@@ -36,8 +38,16 @@ impl Driver {
                     if count == 0 || self.work(&mut jobs).await.is_break() {
                         break;
                     }
+                    // People wait for answers that are to be delivered here, however much there is to do.
+                    while let Ok(event) = self.told.try_recv() {
+                        self.hear(&event);
+                    }
                 }
-                Some(event) = self.told.recv() => self.session.tell(from_record(event)),
+                _ = self.told.recv_many(&mut told, AT_ONCE) => {
+                    for event in told.drain(..) {
+                        self.hear(&event);
+                    }
+                }
                 () = self.session.timer.notified() => {}
                 () = tokio::time::sleep(until(wake)) => self.tick(),
             }
@@ -45,12 +55,27 @@ impl Driver {
         self.session.server.close();
         // What became of the last answers is told as the connection closes.
         while let Ok(job) = self.jobs.try_recv() {
-            if let Job::Effect(effect) = job {
-                self.session.execute(effect).await;
+            if let Job::Change(change) = job {
+                change.make(&self.session).await;
             }
         }
         let session = &self.session;
         session.note(session.record.release_session(&session.tell).await);
+    }
+
+    /// The record tells something. An answer that is held is delivered or written by itself.
+    fn hear(&self, event: &RecordEvent) {
+        let held = match event {
+            RecordEvent::Answered { question, held } => held.clone().map(|record| ToWrite {
+                question: Some(AskId(question.0)),
+                record,
+            }),
+            RecordEvent::Ended { .. }
+            | RecordEvent::FollowedCallEnded { .. }
+            | RecordEvent::CallTaken { .. } => None,
+        };
+        self.session.tell(from_record(event));
+        self.session.write_behind(held);
     }
 
     /// When the relay's next timer is due; told to whoever sets a timer.
@@ -67,37 +92,31 @@ impl Driver {
     /// Does what there is to do, in its order. Changes of the record that follow each other and concern different
     /// questions are made together, so that the store can write them in one step.
     async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
-        let mut together: Vec<Effect> = Vec::new();
+        let mut together: Vec<PendingChange> = Vec::new();
         for job in jobs.drain(..) {
             match job {
-                Job::Effect(effect) => {
-                    if together.iter().any(|other| meet(other, &effect))
-                        || together.iter().any(is_of_a_call) && is_of_a_call(&effect)
-                    {
-                        self.keep_records(&mut together).await;
+                Job::Change(change) => {
+                    if together.iter().any(|other| other.meets(&change)) {
+                        self.make(&mut together).await;
                     }
-                    together.push(effect);
-                }
-                Job::Write(question, record) => {
-                    self.keep_records(&mut together).await;
-                    self.session.write_submitted(question, &record).await;
+                    together.push(change);
                 }
                 Job::Flush => {
                     self.session.server.write_out();
                     self.session.client.flush();
                 }
                 Job::End => {
-                    self.keep_records(&mut together).await;
+                    self.make(&mut together).await;
                     return ControlFlow::Break(());
                 }
             }
         }
-        self.keep_records(&mut together).await;
+        self.make(&mut together).await;
         ControlFlow::Continue(())
     }
 
-    async fn keep_records(&self, effects: &mut Vec<Effect>) {
-        let all = effects.drain(..).map(|effect| self.session.execute(effect));
+    async fn make(&self, changes: &mut Vec<PendingChange>) {
+        let all = changes.drain(..).map(|change| change.make(&self.session));
         futures::future::join_all(all).await;
     }
 
@@ -108,47 +127,10 @@ impl Driver {
     }
 }
 
-/// Returns whether it says something of a call that nobody waits for: such are told in their order.
-fn is_of_a_call(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::FindCall { .. } | Effect::KeepResult { .. } | Effect::DropCall { .. }
-    )
-}
-
-/// Returns whether both concern the same record. A question that is being written has none yet.
-fn meet(one: &Effect, other: &Effect) -> bool {
-    records(one)
-        .iter()
-        .any(|record| records(other).contains(record))
-}
-
-fn records(effect: &Effect) -> &[String] {
-    match effect {
-        Effect::Submit { record, .. } | Effect::End { record, .. } | Effect::Leave { record } => {
-            std::slice::from_ref(record)
-        }
-        Effect::BeginDelivery { records, .. }
-        | Effect::Delivered { records }
-        | Effect::DeliveryRefused { records, .. }
-        | Effect::InDoubt { records, .. } => records,
-        Effect::Record { .. }
-        | Effect::ToClient { .. }
-        | Effect::ToServer { .. }
-        | Effect::FindCall { .. }
-        | Effect::KeepCall { .. }
-        | Effect::KeepResult { .. }
-        | Effect::DropCall { .. }
-        | Effect::FollowCall { .. }
-        | Effect::Abandon { .. }
-        | Effect::Restart => &[],
-    }
-}
-
 /// Returns the relay's event for what the record tells.
-fn from_record(event: RecordEvent) -> Event {
-    match event {
-        RecordEvent::Answered { question } => Event::Answered {
+fn from_record(event: &RecordEvent) -> Event {
+    match *event {
+        RecordEvent::Answered { question, .. } => Event::Answered {
             question: AskId(question.0),
         },
         RecordEvent::Ended { question, ending } => Event::Ended {

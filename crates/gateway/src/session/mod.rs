@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `keeping` | what the relay wants kept: at once, or on the driver's time |
+//! | `record_effects` | the executor of effects on the record: at once, or on the driver's time |
 //! | [`driver`] | the record, timers, and what others tell |
 
 pub(crate) mod driver;
@@ -15,7 +15,7 @@ use mcp_elicit_core::wire::FrameIndex;
 use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
 use mcp_elicit_relay::{
-    AskId, CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
+    CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
     StateSeal, StreamId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ use crate::frame::Frame;
 use crate::responder_bridge::ResponderBridge;
 use crate::session::turn_waker::TurnWaker;
 pub(crate) use driver::Driver;
-use record_effects::DeferredEffects;
+use record_effects::{Executed, PendingChange, ToWrite};
 
 /// The sink of frames for the client. Never waits: what cannot go at once is queued.
 pub(crate) trait ClientTransport: Send + Sync {
@@ -107,7 +107,7 @@ pub(crate) struct Session {
 struct PeersToFlush {
     client: bool,
     server: bool,
-    noted: Vec<String>,
+    to_write: Vec<ToWrite>,
 }
 
 /// The address of a question's page, by its id; `None` where there is no inbox.
@@ -130,9 +130,7 @@ pub(crate) struct SessionContext {
 }
 
 enum Job {
-    Effect(Effect),
-    /// Write the client's answer to this question, which is in hand.
-    Write(AskId, String),
+    Change(PendingChange),
     Flush,
     End,
 }
@@ -202,7 +200,7 @@ impl Session {
         } else if told.client {
             self.client.flush();
         }
-        self.write_behind(&told.noted);
+        self.write_behind(told.to_write);
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
@@ -232,7 +230,7 @@ impl Session {
         } else if told.server {
             self.server.flush();
         }
-        self.write_behind(&told.noted);
+        self.write_behind(told.to_write);
     }
 
     fn to_client(
@@ -286,7 +284,7 @@ impl Session {
     fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&Challenge>) {
         let told = self.carry_out(relay, None, challenge);
         self.flush();
-        self.write_behind(&told.noted);
+        self.write_behind(told.to_write);
     }
 
     /// Returns whether the server has ended, and nothing more can come of the session.
@@ -368,11 +366,9 @@ impl Session {
         self.client.flush();
     }
 
-    /// Returns what nobody waits for is handed on to be written, once the frames are on their way.
-    fn write_behind(&self, noted: &[String]) {
-        for record in noted {
-            self.note(self.record.write_behind(record));
-        }
+    /// Leaves a change of the record to the driver, in its turn.
+    fn later(&self, change: PendingChange) {
+        let _the_driver_has_ended = self.jobs.send(Job::Change(change));
     }
 
     /// Carries out effects in the relay's order. Frames are queued under its lock, to be written outside it.
@@ -383,10 +379,20 @@ impl Session {
         challenge: Option<&Challenge>,
     ) -> PeersToFlush {
         let mut told = PeersToFlush::default();
-        let mut later = DeferredEffects::default();
         while let Some(effect) = relay.effect() {
-            let Some(effect) = self.at_once(effect, &mut relay, &mut later) else {
-                continue;
+            let effect = match self.execute(effect, &mut told.to_write) {
+                Executed::Now(event) => {
+                    if let Some(event) = event {
+                        relay.handle(clock::now(), event);
+                    }
+                    continue;
+                }
+                // What waits for the disk is the driver's, what does not the caller's.
+                Executed::Pending(change) => {
+                    self.later(change);
+                    continue;
+                }
+                Executed::Other(effect) => effect,
             };
             match effect {
                 Effect::ToClient {
@@ -421,16 +427,9 @@ impl Session {
                 | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
                 | Effect::DropCall { .. }
-                | Effect::FollowCall { .. } => {
-                    let _the_driver_has_ended = self.jobs.send(Job::Effect(effect));
-                }
+                | Effect::FollowCall { .. } => {}
             }
         }
-        // What waits for the disk is the driver's, what does not the caller's.
-        for (question, record) in later.in_hand {
-            let _the_driver_has_ended = self.jobs.send(Job::Write(question, record));
-        }
-        told.noted = later.noted;
         let deadline = relay.deadline();
         let pool = self.free.get();
         let call_waits = pool.is_some() && relay.queued_since().is_some();

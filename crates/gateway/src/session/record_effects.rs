@@ -1,108 +1,153 @@
-//! Effects on the record: executed at once where nothing has to be waited for, else by the driver.
+//! The one executor of effects on the record: what can be said at once is told at once, all else by the driver.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use mcp_elicit_core::question::{AskedVia, FoundCall};
+use mcp_elicit_record::{Applied, Commit, RecordError, Recorded, SessionKey, Verdict};
+use mcp_elicit_relay::{AskId, Effect, Event};
 
 use super::Session;
-use mcp_elicit_core::question::{AskedVia, FoundCall};
-use mcp_elicit_record::{RecordError, Recorded, SessionKey, Verdict, clock};
-use mcp_elicit_relay::{AskId, Effect, Event, Relay};
 
-/// Records that are to be written when the frames are on their way.
-#[derive(Default)]
-pub(super) struct DeferredEffects {
-    /// Those that nobody waits for.
-    pub(super) noted: Vec<String>,
-    /// Those whose answer is in hand, and not taken at once.
-    pub(super) in_hand: Vec<(AskId, String)>,
+/// The part of an effect that follows the change of the record: the relay's event, if any.
+type Then = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
+
+/// A change of the record that has to be waited for.
+pub(super) struct PendingChange {
+    /// The questions that it concerns. One that is being written has no name yet.
+    records: Vec<String>,
+    /// `true` if it says something of a call that nobody waits for: such are made in their order.
+    is_of_a_call: bool,
+    change: BoxFuture<'static, Then>,
+}
+
+impl PendingChange {
+    /// Returns whether the one is to be made before the other.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let same = |record| other.records.contains(record);
+        self.is_of_a_call && other.is_of_a_call || self.records.iter().any(same)
+    }
+
+    /// Makes the change, and tells the session.
+    pub(super) async fn make(self, session: &Session) {
+        let then = self.change.await;
+        if let Some(event) = then(session) {
+            session.tell(event);
+        }
+    }
+}
+
+/// An effect that is carried out.
+pub(super) enum Executed {
+    /// On the record, at once; the relay's event.
+    Now(Option<Event>),
+    /// On the record, once this is made.
+    Pending(PendingChange),
+    /// It is none on the record.
+    Other(Effect),
+}
+
+/// A question whose write is to follow, once the frames are on their way, unless its delivery is.
+pub(super) struct ToWrite {
+    pub(super) question: Option<AskId>,
+    pub(super) record: String,
 }
 
 impl Session {
-    /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
-    /// everything else.
-    pub(super) fn at_once(
-        &self,
-        effect: Effect,
-        relay: &mut Relay,
-        later: &mut DeferredEffects,
-    ) -> Option<Effect> {
-        let event = match effect {
-            Effect::Record { question, asked } if !asked.outlives => {
-                let who = &self.who;
-                let raised = self.record.create_behind(
-                    &who.identity,
-                    &asked,
-                    SessionKey(question.0),
-                    &self.tell,
-                );
-                match raised {
-                    Ok(None) => return Some(Effect::Record { question, asked }),
-                    Ok(Some(raised)) => {
-                        later.noted.push(raised.id.clone());
-                        self.recorded(question, raised)
-                    }
-                    Err(fault) => self.not_recorded(question, &fault),
+    /// Carries out an effect on the record. `to_write` gets what is to be written behind.
+    pub(super) fn execute(&self, effect: Effect, to_write: &mut Vec<ToWrite>) -> Executed {
+        let record = &self.record;
+        let who = &self.who.identity;
+        let mut write = |question: Option<AskId>, records: &[String]| {
+            to_write.extend(records.iter().map(|record| ToWrite {
+                question,
+                record: record.clone(),
+            }));
+        };
+        match effect {
+            Effect::Record { question, asked } => {
+                let commit = if asked.outlives {
+                    Commit::Awaited
+                } else {
+                    Commit::Behind
+                };
+                let key = SessionKey(question.0);
+                let created = record.create(who, &asked, key, &self.tell, commit);
+                if let Applied::Now(created) = &created {
+                    write(None, std::slice::from_ref(&created.id));
                 }
+                let via = asked.via;
+                self.then(Vec::new(), created, move |session, created| match created {
+                    Ok(created) => Some(session.recorded(question, created, via)),
+                    Err(fault) => Some(session.not_recorded(question, &fault)),
+                })
             }
             Effect::Submit {
                 question,
-                record,
+                record: id,
                 outcome,
-            } => match self.record.submit_behind(&record, &outcome, "client") {
-                None if self
-                    .record
-                    .submit_with_delivery(&record, &outcome, "client") =>
-                {
-                    later.in_hand.push((question, record));
-                    Event::Answered { question }
+            } => {
+                let settled = record.submit(&id, &outcome, "client", Commit::Behind);
+                if let Applied::Now(Verdict::Won) = &settled {
+                    write(Some(question), std::slice::from_ref(&id));
                 }
-                None => {
-                    return Some(Effect::Submit {
-                        question,
-                        record,
-                        outcome,
-                    });
-                }
-                // Whoever was first has told.
-                Some(Verdict::Late(_) | Verdict::Gone) => return None,
-                Some(Verdict::Won) => {
-                    later.noted.push(record);
-                    Event::Answered { question }
-                }
-            },
+                self.then(vec![id], settled, move |session, settled| match settled {
+                    Ok(Verdict::Won) => Some(Event::Answered { question }),
+                    // The answer that was first has been told.
+                    Ok(Verdict::Late(_) | Verdict::Gone) => None,
+                    Err(fault) => Some(session.answer_not_recorded(question, &fault)),
+                })
+            }
             // The answer stays in the record, for the same call made again.
             Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
-                Event::NoDelivery { questions }
+                Executed::Now(Some(Event::NoDelivery { questions }))
             }
             Effect::BeginDelivery { questions, records } => {
-                match self.record.deliver_behind(&records) {
-                    None => {
-                        // What is in hand is written together with its being taken.
-                        later
-                            .in_hand
-                            .retain(|(_, record)| !records.contains(record));
-                        return Some(Effect::BeginDelivery { questions, records });
-                    }
-                    Some(replies) => {
-                        later.noted.extend(records);
-                        let replies = questions.into_iter().zip(replies).collect();
-                        Event::DeliveryBegun { replies }
-                    }
+                let taken = record.deliver(&records);
+                match &taken {
+                    Applied::Now(_) => write(None, &records),
+                    // What is held is written together with its being taken.
+                    Applied::Pending(_) => to_write.retain(|held| !records.contains(&held.record)),
                 }
+                self.then(records, taken, move |session, taken| {
+                    Some(match taken {
+                        Ok(Some(replies)) => Event::DeliveryBegun {
+                            replies: questions.into_iter().zip(replies).collect(),
+                        },
+                        Ok(None) => Event::NoDelivery { questions },
+                        Err(fault) => {
+                            session.could_not(
+                                "an answer could not be taken out of the record",
+                                &fault,
+                            );
+                            Event::NoDelivery { questions }
+                        }
+                    })
+                })
             }
-            Effect::End { record, ending } => match self.record.end_behind(&record, ending) {
-                Ok(true) => return None,
-                Ok(false) => return Some(Effect::End { record, ending }),
-                Err(fault) => {
-                    self.note(Err(fault));
-                    return None;
+            Effect::End { record: id, ending } => {
+                let ended = record.end(&id, ending);
+                self.then(vec![id], ended, noted)
+            }
+            Effect::Delivered { records } => {
+                let confirmed = record.confirm(&records);
+                if let Applied::Now(()) = &confirmed {
+                    write(None, &records);
                 }
-            },
-            // Their values never were in the store.
-            Effect::Delivered { records } if self.record.confirm_in_transit(&records) => {
-                later.noted.extend(records);
-                return None;
+                self.then(records, confirmed, noted)
+            }
+            Effect::DeliveryRefused { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
+                let refused = record.delivery_refused(&records, &why);
+                self.then(records, refused, noted)
+            }
+            Effect::InDoubt { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "it is not known whether an answer was accepted");
+                let doubted = record.delivery_in_doubt(&records, &why);
+                self.then(records, doubted, noted)
             }
             Effect::Leave { record } => {
                 self.record.release(&record);
-                return None;
+                Executed::Now(None)
             }
             Effect::FindCall {
                 stream,
@@ -110,178 +155,141 @@ impl Session {
                 digest,
                 server_info,
             } => {
-                let info = server_info.as_deref();
-                if self.record.knows_call(&self.who.identity, info, &digest) {
-                    return Some(Effect::FindCall {
+                let found = record.find_call(who, server_info.as_deref(), &digest);
+                self.then_of_a_call(found, move |session, found| {
+                    let found = found.unwrap_or_else(|fault| {
+                        session.note(Err(fault));
+                        FoundCall::Nothing
+                    });
+                    Some(Event::CallFound {
                         stream,
                         frame,
-                        digest,
-                        server_info,
-                    });
-                }
-                let found = FoundCall::Nothing;
-                Event::CallFound {
-                    stream,
-                    frame,
-                    found,
-                }
+                        found,
+                    })
+                })
             }
             Effect::KeepCall {
                 call,
                 digest,
                 server_info,
             } => {
-                let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.note(self.record.keep_call(
-                    who,
-                    info,
-                    &digest,
-                    &self.tell,
-                    SessionKey(call.0),
-                ));
-                return None;
+                let (info, call) = (server_info.as_deref(), SessionKey(call.0));
+                self.note(record.keep_call(who, info, &digest, &self.tell, call));
+                Executed::Now(None)
             }
             Effect::FollowCall {
                 call,
                 digest,
                 server_info,
             } => {
-                let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.record
-                    .follow_call(who, info, &digest, &self.tell, SessionKey(call.0));
-                return None;
+                let (info, call) = (server_info.as_deref(), SessionKey(call.0));
+                record.follow_call(who, info, &digest, &self.tell, call);
+                Executed::Now(None)
             }
-            other => return Some(other),
-        };
-        relay.handle(clock::now(), event);
-        None
+            Effect::KeepResult { call, result } => {
+                let kept = record.keep_result(&self.tell, SessionKey(call.0), result);
+                self.then_of_a_call(kept, noted)
+            }
+            Effect::DropCall { call } => {
+                let dropped = record.drop_call(&self.tell, SessionKey(call.0));
+                self.then_of_a_call(dropped, noted)
+            }
+            other @ (Effect::ToClient { .. }
+            | Effect::ToServer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Restart) => Executed::Other(other),
+        }
     }
 
-    fn recorded(&self, question: AskId, raised: Recorded) -> Event {
+    /// Does what follows a change: at once where its result is known.
+    fn then<T: Send + 'static>(
+        &self,
+        records: Vec<String>,
+        applied: Applied<T>,
+        then: impl FnOnce(&Self, Result<T, RecordError>) -> Option<Event> + Send + 'static,
+    ) -> Executed {
+        match applied {
+            Applied::Now(done) => Executed::Now(then(self, Ok(done))),
+            Applied::Pending(change) => {
+                let change = async move {
+                    let done = change.await;
+                    Box::new(move |session: &Self| then(session, done)) as Then
+                };
+                Executed::Pending(PendingChange {
+                    records,
+                    is_of_a_call: false,
+                    change: change.boxed(),
+                })
+            }
+        }
+    }
+
+    fn then_of_a_call<T: Send + 'static>(
+        &self,
+        applied: Applied<T>,
+        then: impl FnOnce(&Self, Result<T, RecordError>) -> Option<Event> + Send + 'static,
+    ) -> Executed {
+        let mut executed = self.then(Vec::new(), applied, then);
+        if let Executed::Pending(change) = &mut executed {
+            change.is_of_a_call = true;
+        }
+        executed
+    }
+
+    /// Has these questions written, which nobody waits for: by the driver where the store is to be waited for.
+    pub(super) fn write_behind(&self, questions: impl IntoIterator<Item = ToWrite>) {
+        for ToWrite { question, record } in questions {
+            let written = self.record.write_behind(&record);
+            let executed = self.then(vec![record], written, move |session, written| {
+                let fault = written.err()?;
+                match question {
+                    Some(question) => Some(session.answer_not_recorded(question, &fault)),
+                    None => noted(session, Err(fault)),
+                }
+            });
+            if let Executed::Pending(change) = executed {
+                self.later(change);
+            }
+        }
+    }
+
+    fn recorded(&self, question: AskId, created: Recorded, via: AskedVia) -> Event {
+        let to_ask = via == AskedVia::People && !created.answered;
+        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
+            let key = SessionKey(question.0);
+            answerer.ask(created.id.clone(), key, self.tell.clone());
+        }
         Event::Recorded {
             question,
-            link: (self.who.link)(&raised.id),
-            record: raised.id,
-            answered: raised.answered,
-            refused: raised.refused,
+            link: (self.who.link)(&created.id),
+            record: created.id,
+            answered: created.answered,
+            refused: created.refused,
         }
     }
 
     fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
-        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
+        self.could_not("a question could not be recorded", fault);
         Event::NotRecorded { question }
     }
 
-    pub(super) async fn execute(&self, effect: Effect) {
-        match effect {
-            Effect::Record { question, asked } => {
-                let raised = self
-                    .record
-                    .create(
-                        &self.who.identity,
-                        &asked,
-                        SessionKey(question.0),
-                        &self.tell,
-                    )
-                    .await;
-                self.tell(match raised {
-                    Ok(raised) => {
-                        let to_ask = asked.via == AskedVia::People && !raised.answered;
-                        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
-                            answerer.ask(
-                                raised.id.clone(),
-                                SessionKey(question.0),
-                                self.tell.clone(),
-                            );
-                        }
-                        self.recorded(question, raised)
-                    }
-                    Err(fault) => self.not_recorded(question, &fault),
-                });
-            }
-            Effect::Submit {
-                question,
-                record,
-                outcome,
-            } => {
-                let settled = self.record.submit(&record, &outcome, "client").await;
-                self.tell_if_unsettled(question, settled.err());
-            }
-            Effect::BeginDelivery { questions, records } => {
-                let taken = self.record.deliver(&records).await;
-                self.tell(match taken {
-                    Ok(Some(replies)) => Event::DeliveryBegun { replies: questions.into_iter().zip(replies).collect() },
-                    Ok(None) => Event::NoDelivery { questions },
-                    Err(fault) => {
-                        tracing::error!(server = %self.who.server, %fault, "an answer could not be taken out of the record");
-                        Event::NoDelivery { questions }
-                    }
-                });
-            }
-            Effect::End { record, ending } => self.note(self.record.end(&record, ending).await),
-            Effect::Delivered { records } => self.note(self.record.confirm(&records).await),
-            Effect::DeliveryRefused { records, why } => {
-                tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
-                self.note(self.record.delivery_refused(&records, &why).await);
-            }
-            Effect::InDoubt { records, why } => {
-                tracing::warn!(server = %self.who.server, %why, "it is not known whether an answer was accepted");
-                self.note(self.record.delivery_in_doubt(&records, &why).await);
-            }
-            Effect::FindCall {
-                stream,
-                frame,
-                digest,
-                server_info,
-            } => {
-                let (who, info) = (&self.who.identity, server_info.as_deref());
-                let found = self.record.find_call(who, info, &digest).await;
-                let found = found.unwrap_or_else(|fault| {
-                    self.note(Err(fault));
-                    FoundCall::Nothing
-                });
-                self.tell(Event::CallFound {
-                    stream,
-                    frame,
-                    found,
-                });
-            }
-            Effect::KeepResult { call, result } => {
-                self.note(
-                    self.record
-                        .keep_result(&self.tell, SessionKey(call.0), &result)
-                        .await,
-                );
-            }
-            Effect::DropCall { call } => {
-                self.note(self.record.drop_call(&self.tell, SessionKey(call.0)).await);
-            }
-            Effect::Leave { .. }
-            | Effect::KeepCall { .. }
-            | Effect::FollowCall { .. }
-            | Effect::ToClient { .. }
-            | Effect::ToServer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Restart => {}
-        }
-    }
-
-    /// Writes the client's answer that is in hand.
-    pub(super) async fn write_submitted(&self, question: AskId, record: &str) {
-        let written = self.record.write_submitted(record).await;
-        self.tell_if_unsettled(question, written.err());
-    }
-
-    fn tell_if_unsettled(&self, question: AskId, fault: Option<RecordError>) {
-        if let Some(fault) = fault {
-            tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
-            self.tell(Event::NotRecorded { question });
-        }
+    fn answer_not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
+        self.could_not("an answer could not be recorded", fault);
+        Event::NotRecorded { question }
     }
 
     pub(super) fn note(&self, done: Result<(), RecordError>) {
         if let Err(fault) = done {
-            tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
+            self.could_not("the record could not be kept", &fault);
         }
     }
+
+    fn could_not(&self, what: &str, fault: &RecordError) {
+        tracing::error!(server = %self.who.server, %fault, "{what}");
+    }
+}
+
+fn noted(session: &Session, done: Result<(), RecordError>) -> Option<Event> {
+    session.note(done);
+    None
 }

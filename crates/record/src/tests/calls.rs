@@ -3,6 +3,7 @@
 use super::*;
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::question::FoundCall;
+use tokio::sync::mpsc;
 
 const INFO: Option<&str> = Some(r#"{"name":"s","version":"1"}"#);
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
@@ -11,16 +12,16 @@ fn result() -> FoundCall {
     FoundCall::Result(RESULT.to_owned())
 }
 
-async fn find(record: &Record, who: &SessionIdentity) -> FoundCall {
+async fn find(record: &Arc<Record>, who: &SessionIdentity) -> FoundCall {
     record.find_call(who, INFO, "digest").await.unwrap()
 }
 
 /// A call of a session is handed back, and its result comes.
-async fn finished(record: &Record, tell: &mpsc::UnboundedSender<RecordEvent>) {
+async fn finished(record: &Arc<Record>, tell: &mpsc::UnboundedSender<RecordEvent>) {
     let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1));
     kept.unwrap();
     record
-        .keep_result(tell, SessionKey(1), RESULT)
+        .keep_result(tell, SessionKey(1), RESULT.to_owned())
         .await
         .unwrap();
 }
@@ -55,7 +56,7 @@ async fn a_result_outlives_its_session_and_its_gateway_sealed() {
     let keys = Keys::random().unwrap();
     let open = || {
         let lock_file = LockFile::unshared().unwrap();
-        Record::new(below.clone(), keys.clone(), lock_file, clock)
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let first = open();
     let (tell, _told) = mpsc::unbounded_channel();
@@ -79,7 +80,7 @@ async fn of_two_gateways_one_gets_the_result() {
     let keys = Keys::random().unwrap();
     let open = || {
         let lock_file = LockFile::unshared().unwrap();
-        Record::new(below.clone(), keys.clone(), lock_file, clock)
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let (first, second) = (open(), open());
     let (tell, _told) = mpsc::unbounded_channel();
@@ -100,7 +101,7 @@ async fn another_session_follows_a_call_at_work_and_gets_its_result() {
     record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
     assert!(told.try_recv().is_err());
     record
-        .keep_result(&owner, SessionKey(1), RESULT)
+        .keep_result(&owner, SessionKey(1), RESULT.to_owned())
         .await
         .unwrap();
     let ended = told.try_recv();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::SessionKey;
 use crate::store::{ChainKey, Sqlite, chained};
+use tokio::sync::mpsc;
 
 fn key() -> ChainKey {
     ChainKey::from_identity(&IdentityKey::random().unwrap())
@@ -15,11 +16,17 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
     let record = record(store.clone());
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(1),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     let id = recorded.unwrap().id;
     record
-        .submit(&id, &Outcome::Decline, "inbox")
+        .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
         .await
         .unwrap();
     let note = record.audit_event(audit::Event::Insisted, Some(&id), Some("page"));

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::*;
 use crate::store::Sqlite;
 use crate::store::fault_injection::Failing;
+use tokio::sync::mpsc;
 
 /// Returns what a client is asked that answers with a request of its own, which may come after any restart.
 fn at_rounds_client(message: &str) -> NewQuestion {
@@ -17,12 +18,14 @@ fn at_rounds_client(message: &str) -> NewQuestion {
 }
 
 async fn recorded(
-    record: &Record,
+    record: &Arc<Record>,
     message: &str,
     tell: &mpsc::UnboundedSender<RecordEvent>,
 ) -> String {
     let asked = at_rounds_client(message);
-    let recorded = record.create(&local(), &asked, SessionKey(1), tell).await;
+    let recorded = record
+        .create(&local(), &asked, SessionKey(1), tell, Commit::Awaited)
+        .await;
     recorded.unwrap().id
 }
 
@@ -37,8 +40,8 @@ async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     assert!(below.find(id.clone()).await.unwrap().is_some(), "awaited");
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
-    assert!(!record.submit_with_delivery(&id, &Outcome::Decline, "client"));
+    assert!(holds(&record, &id, &accept()));
+    assert!(!holds(&record, &id, &Outcome::Decline));
     let ids = [id.clone()];
     let taken = record.deliver(&ids).await.unwrap().unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
@@ -58,15 +61,18 @@ async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(holds(&record, &id, &accept()));
     // A page of another process, which knows nothing of what is in hand here.
-    let other = Record::new(
+    let other = Arc::new(Record::new(
         below.clone(),
         record.keys.clone(),
         LockFile::unshared().unwrap(),
         clock,
-    );
-    let settled = other.submit(&id, &Outcome::Decline, "inbox").await.unwrap();
+    ));
+    let settled = other
+        .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     assert_eq!(settled, Verdict::Won);
     let taken = record
         .deliver(std::slice::from_ref(&id))
@@ -87,19 +93,19 @@ async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_who
         recorded(&record, "Where?", &tell).await,
         recorded(&record, "When?", &tell).await,
     ];
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(holds(&record, &id, &accept()));
     let round = [id.clone(), missing];
     assert_eq!(record.deliver(&round).await.unwrap(), None);
     let row = below.find(id).await.unwrap().unwrap();
     assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
-    assert!(record.submit_with_delivery(&left, &accept(), "client"));
+    assert!(holds(&record, &left, &accept()));
     record.release_session(&tell).await.unwrap();
     let row = below.find(left.clone()).await.unwrap().unwrap();
     assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
     let (second, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("When?");
     let who = local();
-    let again = record.create(&who, &asked, SessionKey(2), &second);
+    let again = record.create(&who, &asked, SessionKey(2), &second, Commit::Awaited);
     let expected = Recorded {
         id: left,
         answered: true,
@@ -113,7 +119,10 @@ async fn a_question_whose_call_ended_after_its_answer_is_found_again() {
     let (_, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
-    let settled = record.submit(&id, &accept(), "inbox").await.unwrap();
+    let settled = record
+        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     assert_eq!(settled, Verdict::Won);
     record.end(&id, Ending::CallEnded).await.unwrap();
     assert_eq!(recorded(&record, "Who?", &tell).await, id);
@@ -124,15 +133,15 @@ async fn a_page_that_is_opened_or_an_end_does_not_lose_an_answer_in_hand() {
     let (_, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(holds(&record, &id, &accept()));
     record.mark_shown(&id).await.unwrap();
     let taken = record.deliver(&[id]).await.unwrap().unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
     // The server is down: the end is queued before the write.
     let id = recorded(&record, "Where?", &tell).await;
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(holds(&record, &id, &accept()));
     record.end(&id, Ending::CallEnded).await.unwrap();
-    record.write_submitted(&id).await.unwrap();
+    record.write_behind(&id).await.unwrap();
     assert_eq!(recorded(&record, "Where?", &tell).await, id, "found again");
 }
 
@@ -148,7 +157,10 @@ async fn two_same_calls_at_once_find_two_answers() {
         recorded(&record, "Who?", &tell).await,
     ];
     for id in &left {
-        record.submit(id, &accept(), "inbox").await.unwrap();
+        record
+            .submit(id, &accept(), "inbox", Commit::Awaited)
+            .await
+            .unwrap();
     }
     record.release_session(&tell).await.unwrap();
     let (tell, _told) = mpsc::unbounded_channel();
@@ -162,7 +174,7 @@ async fn two_same_calls_at_once_find_two_answers() {
     assert_eq!(found, left);
 }
 
-async fn flaky() -> (Arc<Failing>, Record) {
+async fn flaky() -> (Arc<Failing>, Arc<Record>) {
     let below: Arc<Failing> = Arc::default();
     let record = record(below.clone());
     record.check_presence().await.unwrap();
@@ -174,13 +186,16 @@ async fn a_lookup_that_failed_is_made_again() {
     let (below, record) = flaky().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
-    record.submit(&id, &accept(), "inbox").await.unwrap();
+    record
+        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     record.release_session(&tell).await.unwrap();
     below.lookups.store(1, Ordering::SeqCst);
     let (tell, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("Who?");
     let who = local();
-    let failed = record.create(&who, &asked, SessionKey(1), &tell);
+    let failed = record.create(&who, &asked, SessionKey(1), &tell, Commit::Awaited);
     assert!(failed.await.is_err());
     assert_eq!(recorded(&record, "Who?", &tell).await, id);
 }
@@ -193,7 +208,7 @@ async fn a_session_lets_go_of_everything_though_a_write_fails() {
     for number in 0..9 {
         recorded(&record, &format!("Who? {number}"), &tell).await;
     }
-    assert!(record.submit_with_delivery(&first, &accept(), "client"));
+    assert!(holds(&record, &first, &accept()));
     below.writes.store(2, Ordering::SeqCst);
     assert!(record.release_session(&tell).await.is_err());
     assert!(record.live().is_empty(), "nobody waits any more");
@@ -204,7 +219,7 @@ async fn an_answer_in_hand_outlives_a_failed_take() {
     let (below, record) = flaky().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
-    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(holds(&record, &id, &accept()));
     below.writes.store(2, Ordering::SeqCst);
     assert!(record.deliver(std::slice::from_ref(&id)).await.is_err());
     // What follows when the relay hears that it was not taken.
@@ -239,11 +254,16 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let raise = async |asked: NewQuestion, tell: &mpsc::UnboundedSender<RecordEvent>| {
-        let recorded = record.create(&local(), &asked, SessionKey(1), tell).await;
+        let recorded = record
+            .create(&local(), &asked, SessionKey(1), tell, Commit::Awaited)
+            .await;
         recorded.unwrap().id
     };
     let answered = raise(ambiguous("Sure?"), &tell).await;
-    record.submit(&answered, &accept(), "inbox").await.unwrap();
+    record
+        .submit(&answered, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     let open = raise(ambiguous("Sure?"), &tell).await;
     record.release_session(&tell).await.unwrap();
     let (tell, _told) = mpsc::unbounded_channel();
@@ -258,7 +278,153 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     assert_eq!(waiting.len(), 2, "those that are waited for stay");
     // What is certain is not answered by what may have been another call's.
     let other = raise(asked("Where?"), &tell).await;
-    record.submit(&other, &accept(), "inbox").await.unwrap();
+    record
+        .submit(&other, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     record.release_session(&tell).await.unwrap();
     assert_ne!(raise(ambiguous("Where?"), &tell).await, other);
+}
+
+/// A record whose sessions deliver what is held for them.
+async fn delivering() -> (Arc<Failing>, Arc<Record>) {
+    let below: Arc<Failing> = Arc::default();
+    let keys = Keys::random().unwrap();
+    let record = Record::new(below.clone(), keys, LockFile::unshared().unwrap(), clock);
+    let record = Arc::new(record.with_delivering_sessions());
+    record.check_presence().await.unwrap();
+    (below, record)
+}
+
+/// A person answers on a page, and the session that waits hears of it.
+async fn held(
+    record: &Arc<Record>,
+    id: &str,
+    told: &mut mpsc::UnboundedReceiver<RecordEvent>,
+) -> tokio::task::JoinHandle<Result<Verdict, RecordError>> {
+    let page = record.submit(id, &accept(), "inbox", Commit::Awaited);
+    let page = tokio::spawn(page.into_future());
+    let held = Some(id.to_owned());
+    let question = SessionKey(1);
+    let expected = RecordEvent::Answered { question, held };
+    assert_eq!(told.recv().await, Some(expected));
+    page
+}
+
+#[tokio::test]
+async fn a_pages_answer_is_one_write_together_with_its_delivery() {
+    let people = (asked("Who?"), Commit::Awaited);
+    let client = (at_client("Who?"), Commit::Behind);
+    for (asked, commit) in [people, client] {
+        let (below, record) = delivering().await;
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let created = record.create(&local(), &asked, SessionKey(1), &tell, commit);
+        let ids = [created.await.unwrap().id];
+        let page = held(&record, &ids[0], &mut told).await;
+        let row = below.find(ids[0].clone()).await.unwrap();
+        assert!(
+            row.is_none_or(|row| row.lifecycle.is_open()),
+            "not by itself"
+        );
+        assert!(!page.is_finished(), "the person is told when it is written");
+        let taken = record.deliver(&ids).await.unwrap().unwrap();
+        assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+        assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
+        let row = below.find(ids[0].clone()).await.unwrap().unwrap();
+        assert!(
+            row.is_in_transit() && !row.exclusive,
+            "a kill here leaves it in doubt"
+        );
+        assert_eq!(row.lifecycle.ended_by(), Some("inbox"));
+        assert_eq!(record.deliver(&ids).await.unwrap(), None, "only once");
+        record.write_behind(&ids[0]).await.unwrap();
+        record.confirm(&ids).await.unwrap();
+        record.flush().await.unwrap();
+        let row = below.find(ids[0].clone()).await.unwrap().unwrap();
+        assert_eq!((row.content, row.arguments), (None, None));
+        let events = events(&below.below).await;
+        assert_eq!(events, ["asked", "answered", "delivered"]);
+        assert!(record.live().is_empty() && record.in_transit().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_pages_answer_that_is_not_delivered_at_once_is_written_by_itself() {
+    let (below, record) = delivering().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    let page = held(&record, &id, &mut told).await;
+    // Another answer of its round is missing: the session has nothing to deliver.
+    record.write_behind(&id).await.unwrap();
+    assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
+    let late = record.submit(&id, &Outcome::Decline, "tab 2", Commit::Awaited);
+    assert!(matches!(late.await.unwrap(), Verdict::Late(_)));
+    let taken = record.deliver(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+}
+
+#[tokio::test]
+async fn the_second_of_two_pages_is_late_while_the_first_answer_is_held() {
+    let (below, record) = delivering().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    let page = held(&record, &id, &mut told).await;
+    record.mark_shown(&id).await.unwrap();
+    let late = record.submit(&id, &Outcome::Decline, "tab 2", Commit::Awaited);
+    assert!(matches!(late.await.unwrap(), Verdict::Late(_)));
+    assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
+    let taken = record.deliver(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    assert_eq!(events(&below.below).await, ["asked", "answered"]);
+}
+
+#[tokio::test]
+async fn a_pages_answer_outlives_the_end_of_its_call_and_of_its_session() {
+    let (_, record) = delivering().await;
+    for (message, ends) in [("Who?", true), ("Where?", false)] {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let id = recorded(&record, message, &tell).await;
+        let page = held(&record, &id, &mut told).await;
+        if ends {
+            record.end(&id, Ending::CallEnded).await.unwrap();
+        } else {
+            record.release_session(&tell).await.unwrap();
+        }
+        assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
+        let (tell, _told) = mpsc::unbounded_channel();
+        assert_eq!(recorded(&record, message, &tell).await, id, "found again");
+    }
+}
+
+#[tokio::test]
+async fn a_page_whose_session_is_gone_writes_its_answer_itself() {
+    let (below, record) = delivering().await;
+    let (tell, told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    drop(told);
+    let page = record.submit(&id, &accept(), "inbox", Commit::Awaited);
+    assert_eq!(page.await.unwrap(), Verdict::Won);
+    let row = below.find(id).await.unwrap().unwrap();
+    assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
+}
+
+#[tokio::test]
+async fn a_person_whose_answer_could_not_be_written_is_told_and_may_answer_again() {
+    let (below, record) = delivering().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let ids = [recorded(&record, "Who?", &tell).await];
+    let page = held(&record, &ids[0], &mut told).await;
+    below.writes.store(4, Ordering::SeqCst);
+    assert!(record.deliver(&ids).await.is_err());
+    assert!(!page.is_finished(), "it may be written by itself");
+    assert!(record.write_behind(&ids[0]).await.is_err());
+    assert!(matches!(page.await.unwrap(), Err(RecordError::NotWritten)));
+    let again = record.submit(&ids[0], &Outcome::Decline, "inbox", Commit::Awaited);
+    let again = tokio::spawn(again.into_future());
+    assert!(told.recv().await.is_some());
+    let taken = record.deliver(&ids).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"decline"}"#]);
+    assert_eq!(again.await.unwrap().unwrap(), Verdict::Won);
 }

@@ -5,6 +5,7 @@ use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::question::NewQuestion;
 
 use super::*;
+use tokio::sync::mpsc;
 
 const REFUSED: &str = "the server answered with status 401";
 
@@ -14,19 +15,26 @@ async fn events_of(below: &Memory) -> Vec<String> {
 }
 
 /// A question that was asked, answered on a page and taken out for the server: its id, and the answer that was sent.
-async fn taken(record: &Record, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
+async fn taken(record: &Arc<Record>, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create(&local(), asked, SessionKey(1), &tell).await;
+    let recorded = record
+        .create(&local(), asked, SessionKey(1), &tell, Commit::Awaited)
+        .await;
     let ids = [recorded.unwrap().id];
-    record.submit(&ids[0], &accept(), "inbox").await.unwrap();
+    record
+        .submit(&ids[0], &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     let sent = record.deliver(&ids).await.unwrap().unwrap();
     (ids, sent)
 }
 
 /// The same call asks the same question again and gets the answer that is kept for it.
-async fn taken_again(record: &Record, asked: &NewQuestion, id: &str) -> Vec<String> {
+async fn taken_again(record: &Arc<Record>, asked: &NewQuestion, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
-    let again = record.create(&local(), asked, SessionKey(2), &tell).await;
+    let again = record
+        .create(&local(), asked, SessionKey(2), &tell, Commit::Awaited)
+        .await;
     let expected = Recorded {
         id: id.to_owned(),
         answered: true,
@@ -52,7 +60,13 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
     assert_eq!((row.content, row.arguments), (None, None));
     let (tell, _told) = mpsc::unbounded_channel();
     let anew = record
-        .create(&local(), &asked("Who?"), SessionKey(3), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(3),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
     let told = [
@@ -70,10 +84,18 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
 async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let behind = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let ids = [behind.unwrap().unwrap().id];
-    record.submit_behind(&ids[0], &accept(), "client");
-    let first = record.deliver_behind(&ids).unwrap();
+    let behind = record.create(
+        &local(),
+        &at_client("Who?"),
+        SessionKey(1),
+        &tell,
+        Commit::Behind,
+    );
+    let ids = [behind.now().unwrap().id];
+    record
+        .submit(&ids[0], &accept(), "client", Commit::Behind)
+        .now();
+    let first = record.deliver(&ids).now().flatten().unwrap();
     record.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.lifecycle.delivery(), Some(Delivery::Failed));
@@ -97,10 +119,16 @@ async fn an_answer_in_hand_that_was_refused_is_kept() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), &at_client("Who?"), SessionKey(1), &tell)
+        .create(
+            &local(),
+            &at_client("Who?"),
+            SessionKey(1),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     let ids = [recorded.unwrap().id];
-    assert!(record.submit_with_delivery(&ids[0], &accept(), "client"));
+    assert!(holds(&record, &ids[0], &accept()));
     let first = record.deliver(&ids).await.unwrap().unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.content, None, "its value was never written");
@@ -126,7 +154,13 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
     assert_eq!(events_of(&below).await, ["asked", "answered", "in-doubt"]);
     let (tell, _told) = mpsc::unbounded_channel();
     let anew = record
-        .create(&local(), &asked("Who?"), SessionKey(3), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(3),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
 }

@@ -72,11 +72,13 @@ fn asked_of(rule_digest: &str) -> NewQuestion {
 }
 
 async fn create(
-    record: &Record,
+    record: &Arc<Record>,
     asked: &NewQuestion,
 ) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
     let (tell, told) = mpsc::unbounded_channel();
-    let made = record.create(&local(), asked, SessionKey(4), &tell).await;
+    let made = record
+        .create(&local(), asked, SessionKey(4), &tell, Commit::Awaited)
+        .await;
     (made.unwrap().id, told)
 }
 
@@ -89,7 +91,7 @@ fn named(name: &str) -> mcp_elicit_core::answer::Answers {
     form().check(serde_json::json!({"name": name})).unwrap()
 }
 
-async fn fill(record: &Record, id: &str, person: &str, name: &str, version: u32) -> Acted {
+async fn fill(record: &Arc<Record>, id: &str, person: &str, name: &str, version: u32) -> Acted {
     let answers = named(name);
     let answers = Some(&answers);
     let act = TeamAct::Fill { answers, version };
@@ -103,13 +105,13 @@ fn denied(acted: &Acted) -> Denied {
     }
 }
 
-async fn events(record: &Record) -> Vec<serde_json::Value> {
+async fn events(record: &Arc<Record>) -> Vec<serde_json::Value> {
     let links = audit::read(record.store()).await.unwrap();
     let read = |link: &store::AuditEntry| serde_json::from_str(&link.entry).unwrap();
     links.iter().map(read).collect()
 }
 
-async fn two_agree(record: &Record) {
+async fn two_agree(record: &Arc<Record>) {
     let (id, mut told) = create(record, &asked_of("r1")).await;
     assert_eq!(
         denied(&fill(record, &id, "eve", "Ada", 0).await),
@@ -132,7 +134,12 @@ async fn two_agree(record: &Record) {
     assert!(told.try_recv().is_err(), "one vote of two");
     // One act on a page of one person is not enough, and does not pass by the plan.
     let submitted = record
-        .submit(&id, &Outcome::Accept(named("Eve")), "inbox")
+        .submit(
+            &id,
+            &Outcome::Accept(named("Eve")),
+            "inbox",
+            Commit::Awaited,
+        )
         .await
         .unwrap();
     assert!(matches!(submitted, Verdict::Late(_)));
@@ -156,7 +163,8 @@ async fn two_agree(record: &Record) {
     assert!(matches!(
         told.recv().await,
         Some(RecordEvent::Answered {
-            question: SessionKey(4)
+            question: SessionKey(4),
+            held: None
         })
     ));
     let replies = record
@@ -305,7 +313,7 @@ async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
     let clock = || Timestamp::from_millis(NOW.load(Ordering::Relaxed));
     let lock = || LockFile::unshared().unwrap();
     let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let record = Record::new(store, Keys::random().unwrap(), lock(), clock);
+    let record = Arc::new(Record::new(store, Keys::random().unwrap(), lock(), clock));
     let (id, _told) = create(&record, &asked_of("r1")).await;
     record.sweep().await.unwrap();
     NOW.store(3_100, Ordering::Relaxed);

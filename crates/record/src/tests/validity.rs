@@ -8,6 +8,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::store::Sqlite;
+use tokio::sync::mpsc;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1_000) };
@@ -22,9 +23,14 @@ fn pass(span: Duration) {
     NOW.set(NOW.get() + u64::try_from(span.as_millis()).unwrap());
 }
 
-fn at_stopped(store: Arc<dyn Store>) -> Record {
+fn at_stopped(store: Arc<dyn Store>) -> Arc<Record> {
     let keys = Keys::random().unwrap();
-    Record::new(store, keys, LockFile::unshared().unwrap(), stopped)
+    Arc::new(Record::new(
+        store,
+        keys,
+        LockFile::unshared().unwrap(),
+        stopped,
+    ))
 }
 
 fn long(message: &str) -> NewQuestion {
@@ -35,19 +41,24 @@ fn long(message: &str) -> NewQuestion {
 }
 
 /// Asks, has a person answer, and lets the call go.
-async fn answered(record: &Record, who: &SessionIdentity, asked: &NewQuestion) -> String {
+async fn answered(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> String {
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create(who, asked, SessionKey(1), &tell).await;
+    let recorded = record
+        .create(who, asked, SessionKey(1), &tell, Commit::Awaited)
+        .await;
     let id = recorded.unwrap().id;
-    record.submit(&id, &accept(), "inbox").await.unwrap();
+    record
+        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     record.release_session(&tell).await.unwrap();
     id
 }
 
-async fn again(record: &Record, who: &SessionIdentity, asked: &NewQuestion) -> Recorded {
+async fn again(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> Recorded {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(who, asked, SessionKey(9), &tell)
+        .create(who, asked, SessionKey(9), &tell, Commit::Awaited)
         .await
         .unwrap();
     record.end(&recorded.id, Ending::CallEnded).await.unwrap();
@@ -150,15 +161,24 @@ async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
     let keys = Keys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
-        Record::new(below.clone(), keys.clone(), lock_file, clock)
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let killed = open();
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = killed
-        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(1),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     let ids = [recorded.unwrap().id];
-    killed.submit(&ids[0], &accept(), "inbox").await.unwrap();
+    killed
+        .submit(&ids[0], &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     killed.deliver(&ids).await.unwrap().unwrap();
     let next = open();
     next.sweep().await.unwrap();
@@ -184,7 +204,13 @@ async fn questions_that_ended_long_ago_are_deleted() {
     let record = at_stopped(Arc::new(store));
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), &long("Who?"), SessionKey(1), &tell)
+        .create(
+            &local(),
+            &long("Who?"),
+            SessionKey(1),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     let id = recorded.unwrap().id;
     record.end(&id, Ending::CallEnded).await.unwrap();
@@ -206,7 +232,7 @@ async fn of_two_gateways_one_takes_a_question_over() {
     let keys = Keys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
-        Record::new(below.clone(), keys.clone(), lock_file, clock)
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let gone = open();
     let id = answered(&gone, &local(), &asked("Who?")).await;
@@ -215,13 +241,25 @@ async fn of_two_gateways_one_takes_a_question_over() {
     let (tell, _told) = mpsc::unbounded_channel();
     let seen = below.find(id.clone()).await.unwrap().unwrap();
     let taken = first
-        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(1),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     assert_eq!(taken.unwrap().id, id);
     // The second saw the row before the first had it.
     assert_eq!(second.adopt(seen).await.unwrap(), None);
     let beside = second
-        .create(&local(), &asked("Who?"), SessionKey(2), &tell)
+        .create(
+            &local(),
+            &asked("Who?"),
+            SessionKey(2),
+            &tell,
+            Commit::Awaited,
+        )
         .await;
     assert_ne!(beside.unwrap().id, id);
 }
@@ -234,9 +272,9 @@ async fn a_question_of_a_dialog_that_may_be_for_several_calls_shows_no_single_on
         ..at_client("Who?")
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create_behind(&local(), &unsure, SessionKey(1), &tell);
-    let id = recorded.unwrap().unwrap().id;
-    record.write_behind(&id).unwrap();
+    let recorded = record.create(&local(), &unsure, SessionKey(1), &tell, Commit::Behind);
+    let id = recorded.now().unwrap().id;
+    record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
     let row = below.find(id).await.unwrap().unwrap();
     assert_eq!((record.candidates(&row), row.arguments), (Vec::new(), None));
@@ -261,7 +299,9 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
         ..asked("Who?")
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create(&local(), &unsure, SessionKey(1), &tell).await;
+    let recorded = record
+        .create(&local(), &unsure, SessionKey(1), &tell, Commit::Awaited)
+        .await;
     let id = recorded.unwrap().id;
     let row = below.find(id.clone()).await.unwrap().unwrap();
     let stored = String::from_utf8_lossy(row.arguments.as_deref().unwrap()).into_owned();
@@ -281,7 +321,10 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
     );
     assert!(!format!("{found:?}").contains("mars"), "nor in a log");
     assert_eq!(record.arguments(&row), None, "not taken for one call's");
-    record.submit(&id, &accept(), "inbox").await.unwrap();
+    record
+        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .await
+        .unwrap();
     let ids = [id.clone()];
     record.deliver(&ids).await.unwrap().unwrap();
     record.confirm(&ids).await.unwrap();

@@ -13,7 +13,9 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::wire::meta;
 use mcp_elicit_record::store::{Filter, Memory, Page, Row};
-use mcp_elicit_record::{Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock};
+use mcp_elicit_record::{
+    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock,
+};
 use mcp_elicit_relay::RelaySettings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -186,7 +188,8 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
         keys,
         LockFile::unshared().unwrap(),
         clock::now,
-    );
+    )
+    .with_delivering_sessions();
     let record = Arc::new(record);
     let who = SessionContext {
         server: "s".to_owned(),
@@ -339,7 +342,10 @@ impl Rig {
 
     async fn decline(&self) -> Row {
         let row = self.question(|row| row.lifecycle.is_open()).await;
-        let settled = self.record.submit(&row.id, &Outcome::Decline, "page").await;
+        let settled = self
+            .record
+            .submit(&row.id, &Outcome::Decline, "page", Commit::Awaited)
+            .await;
         assert_eq!(settled.unwrap(), Verdict::Won);
         row
     }

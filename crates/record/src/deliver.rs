@@ -1,0 +1,296 @@
+//! Answers are taken out for the server, all of a round or none, and only once; then it is told what became of them.
+//!
+//! Taking an answer out marks its row as delivered before its first byte is sent, so that a kill never delivers it twice. What
+//! the transport reports afterwards comes here, and only then does the audit say that it was delivered. Until then the value is
+//! kept: in the store, or, where it never was there, in this process ([`InTransit`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_core::question::result_json;
+
+use super::known::KnownRow;
+use super::row::{RowChange, Values};
+use super::{Applied, Record, RecordError, Verdict, associated_data, audit};
+use crate::store::{Change, Durability, Row, Store as _, Write};
+
+/// The part of an answer on its way to the server that the store does not have.
+#[derive(Clone)]
+pub(super) struct InTransit {
+    /// The person's answer, JSON.
+    pub(super) content: Option<String>,
+    /// The call's arguments, sealed.
+    pub(super) arguments: Option<Vec<u8>>,
+    /// The audit entry for when the server has accepted it.
+    pub(super) delivered: String,
+}
+
+/// An answer that is taken out.
+struct Taken {
+    known: KnownRow,
+    /// The `ElicitResult`, JSON.
+    reply: String,
+    /// The act, where it is written together with the delivery.
+    act: Option<Transition>,
+    /// The values, where the store does not get them.
+    transit: Option<InTransit>,
+}
+
+impl Taken {
+    fn change(&self) -> Change {
+        Change {
+            row: self.known.row.clone(),
+            seen: self.known.written.unwrap_or_default(),
+            audit: self.known.audit.clone(),
+            // Values that were never written cannot be sent twice: a client waits with its request until the server has the
+            // answer, and would lose the two together.
+            durability: if self.transit.is_some() {
+                Durability::Committed
+            } else {
+                Durability::Flushed
+            },
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn in_transit(&self) -> MutexGuard<'_, HashMap<String, InTransit>> {
+        self.in_transit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes answers out for the server: the `ElicitResult` of each, JSON. All or none, and only once: `None` when any is not
+    /// there to be taken. What became of the delivery is to follow, and [`Record::write_behind`] where the result is known now.
+    pub fn deliver(self: &Arc<Self>, ids: &[String]) -> Applied<Option<Vec<String>>> {
+        if let Some(replies) = self.deliver_exclusive(ids) {
+            return Applied::Now(Some(replies));
+        }
+        let (record, ids) = (self.clone(), ids.to_vec());
+        Applied::pending(async move { record.deliver_written(&ids).await })
+    }
+
+    /// Takes out answers to questions that this gateway has exclusively. Their values never reach the store, unless the server
+    /// refuses them.
+    fn deliver_exclusive(&self, ids: &[String]) -> Option<Vec<String>> {
+        let mut live = self.live();
+        let mut all = Vec::with_capacity(ids.len());
+        for id in ids {
+            let known = live.get_mut(id)?.exclusive()?;
+            all.push(self.take(known.clone(), false).ok()??);
+        }
+        let mut replies = Vec::with_capacity(ids.len());
+        for (id, taken) in ids.iter().zip(all) {
+            if let Some(known) = live.get_mut(id).and_then(|live| live.known.as_mut()) {
+                **known = taken.known;
+            }
+            if let Some(transit) = taken.transit {
+                self.in_transit().insert(id.clone(), transit);
+            }
+            self.effects(id, &RowChange::step(Transition::Deliver));
+            replies.push(taken.reply);
+        }
+        Some(replies)
+    }
+
+    async fn deliver_written(&self, ids: &[String]) -> Result<Option<Vec<String>>, RecordError> {
+        let mut turns = Vec::with_capacity(ids.len());
+        for id in ids {
+            turns.extend(self.turn(id).await);
+        }
+        let taken = self.take_all(ids).await?;
+        if taken.is_some() || !ids.iter().any(|id| self.is_held(id)) {
+            return Ok(taken);
+        }
+        // Somebody else has changed the row, or not all of a round is there.
+        for id in ids {
+            self.write_held_in_turn(id).await?;
+        }
+        self.take_all(ids).await
+    }
+
+    async fn take_all(&self, ids: &[String]) -> Result<Option<Vec<String>>, RecordError> {
+        let mut all = Vec::with_capacity(ids.len());
+        for id in ids {
+            self.share(id)?;
+            let known = match self.answered(id) {
+                Some(known) => Some(known),
+                None => self.find(id).await?.map(KnownRow::stored),
+            };
+            let Some(known) = known else {
+                return Ok(None);
+            };
+            let Some(taken) = self.take(known, self.is_promised(id))? else {
+                return Ok(None);
+            };
+            all.push(taken);
+        }
+        let changes = all.iter().map(Taken::change).collect();
+        if !self.store.change(changes).await? {
+            return Ok(None);
+        }
+        let mut live = self.live();
+        let mut replies = Vec::with_capacity(ids.len());
+        for (id, taken) in ids.iter().zip(all) {
+            if let Some(transit) = taken.transit {
+                self.in_transit().insert(id.clone(), transit);
+            }
+            if let Some(act) = taken.act {
+                self.effects(id, &RowChange::step(act));
+            }
+            self.effects(id, &RowChange::step(Transition::Deliver));
+            if let Some(promise) = live.remove(id).and_then(|live| live.promise) {
+                let _the_person_has_left = promise.send(Ok(Verdict::Won));
+            }
+            replies.push(taken.reply);
+        }
+        drop(live);
+        self.changed();
+        Ok(Some(replies))
+    }
+
+    /// The row as it is known, where it has an answer: another gateway's page may have given one to any other.
+    fn answered(&self, id: &str) -> Option<KnownRow> {
+        let live = self.live();
+        let known = live.get(id)?.known.as_deref()?;
+        let is_answered = known.row.lifecycle.phase().action().is_some();
+        is_answered.then(|| known.clone())
+    }
+
+    fn is_promised(&self, id: &str) -> bool {
+        self.live()
+            .get(id)
+            .is_some_and(|live| live.promise.is_some())
+    }
+
+    /// Takes the answer out of this row; `None` where there is none to take. A person who is told when it is written
+    /// (`is_promised`) may ask what became of it after a kill: its values are in the store until that is known.
+    fn take(&self, mut known: KnownRow, is_promised: bool) -> Result<Option<Taken>, RecordError> {
+        let now = self.now();
+        let deliver = RowChange::step(Transition::Deliver);
+        let Some(action) = known.row.lifecycle.phase().action() else {
+            return Ok(None);
+        };
+        if known.step(&deliver, now).is_err() {
+            return Ok(None);
+        }
+        let row = &mut known.row;
+        let (act, content) = match known.answer.take() {
+            Some(answer) => (Some(answer.act), answer.content),
+            None => (None, self.open_content(row)?),
+        };
+        let reply = result_json(action, content.as_deref());
+        let mut transit = None;
+        if act.is_some() && is_promised {
+            let sealed = content.map(|text| self.seal_content(&row.id, &text));
+            row.content = sealed.transpose()?;
+        } else if act.is_some() {
+            transit = Some(InTransit {
+                content,
+                arguments: row.arguments.take(),
+                delivered: audit::entry("delivered", row, now),
+            });
+        }
+        Ok(Some(Taken {
+            known,
+            reply,
+            act,
+            transit,
+        }))
+    }
+
+    fn open_content(&self, row: &Row) -> Result<Option<String>, RecordError> {
+        let data = associated_data(&row.id, "content");
+        let sealed = row.content.as_deref();
+        let content = sealed.map(|sealed| self.keys.encryption.open(&data, sealed));
+        Ok(content.transpose()?)
+    }
+
+    /// Drops the values of answers that the server has accepted, and the arguments of their calls. The audit says so, behind
+    /// where the values never were in the store: then [`Record::write_behind`] is to follow.
+    pub fn confirm(self: &Arc<Self>, ids: &[String]) -> Applied<()> {
+        if ids.iter().all(|id| self.in_transit().contains_key(id)) {
+            for id in ids {
+                self.confirm_in_transit(id);
+            }
+            return Applied::Now(());
+        }
+        let (record, ids) = (self.clone(), ids.to_vec());
+        Applied::pending(async move {
+            for id in &ids {
+                if record.confirm_in_transit(id) {
+                    record.hand_on(id, false);
+                } else {
+                    record.apply(id, &RowChange::Confirm).await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// `false` where its values are in the store.
+    fn confirm_in_transit(&self, id: &str) -> bool {
+        let mut live = self.live();
+        let Some(transit) = self.in_transit().remove(id) else {
+            return false;
+        };
+        match live.get_mut(id).and_then(super::Live::exclusive) {
+            // What came before is not handed on yet.
+            Some(known) => known.audit.push(transit.delivered),
+            None => self.store.queue_behind(Write::Note(transit.delivered)),
+        }
+        true
+    }
+
+    /// Records that the server refused these answers, for this reason in words for a person and a log. Each answer is kept
+    /// for the same call made again; the second refusal, and one of an answer that no call can come for, ends it.
+    pub fn delivery_refused(self: &Arc<Self>, ids: &[String], reason: &str) -> Applied<()> {
+        let (record, ids, reason) = (self.clone(), ids.to_vec(), reason.to_owned());
+        Applied::pending(async move {
+            for id in &ids {
+                // The delivery is written first, if it was not yet.
+                record.hand_on(id, true);
+                let restored = record.values_in_transit(id)?;
+                let why = reason.clone();
+                let change = RowChange::Refuse { why, restored };
+                record.apply(id, &change).await?;
+                record.in_transit().remove(id);
+            }
+            Ok(())
+        })
+    }
+
+    /// Records that nobody can say whether the server has these answers, for this reason in words for a person and a log. Their
+    /// values are erased: none is sent again.
+    pub fn delivery_in_doubt(self: &Arc<Self>, ids: &[String], reason: &str) -> Applied<()> {
+        let (record, ids, reason) = (self.clone(), ids.to_vec(), reason.to_owned());
+        Applied::pending(async move {
+            for id in &ids {
+                record.doubt(id, &reason).await?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) async fn doubt(&self, id: &str, reason: &str) -> Result<(), RecordError> {
+        self.hand_on(id, true);
+        let why = reason.to_owned();
+        self.apply(id, &RowChange::Doubt { why }).await?;
+        self.in_transit().remove(id);
+        Ok(())
+    }
+
+    /// Returns the values of an answer on its way that the store does not have, sealed for it.
+    fn values_in_transit(&self, id: &str) -> Result<Option<Values>, RecordError> {
+        let Some(transit) = self.in_transit().get(id).cloned() else {
+            return Ok(None);
+        };
+        let content = transit.content.as_deref();
+        let content = content
+            .map(|text| self.seal_content(id, text))
+            .transpose()?;
+        let arguments = transit.arguments;
+        Ok(Some(Values { content, arguments }))
+    }
+}

@@ -1,0 +1,399 @@
+//! Rows that this process knows: as the store has them, or ahead of it.
+//!
+//! A question in a client's own dialog lives and dies with a connection that this process holds: a killed gateway takes the call,
+//! the dialog and the question along. Its row is *exclusive*: here it is the truth, the store follows in order through the
+//! writer, and other gateways leave it alone until it is [shared](Record::share). Any other row is shared: an answer to it
+//! that is *held* here waits to be written together with its delivery, and the store's compare-and-set judges it.
+
+use std::sync::Arc;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::{Timestamp, Transition};
+use mcp_elicit_core::question::content_json;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::row::{Rejected, RowChange};
+use super::{Applied, Record, RecordError, Verdict, associated_data};
+use crate::store::{Change, Durability, Row, Store as _, Write};
+use crate::{RecordEvent, SessionKey};
+
+/// The result of an answer that was held, for the person who gave it.
+pub(super) type Promised = Result<Verdict, RecordError>;
+
+/// A question that a call of this process waits for.
+pub(super) struct Live {
+    pub(super) question: SessionKey,
+    pub(super) tell: mpsc::UnboundedSender<RecordEvent>,
+    /// The key that finds it again ([`Row::binding`]).
+    pub(super) binding: String,
+    pub(super) known: Option<Box<KnownRow>>,
+    /// The person who is told once the held answer is written.
+    pub(super) promise: Option<oneshot::Sender<Promised>>,
+    /// Held by the code that writes an answer by itself, and by the code that delivers it.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Live {
+    pub(super) fn new(
+        question: SessionKey,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        binding: &str,
+    ) -> Self {
+        Self {
+            question,
+            tell: tell.clone(),
+            binding: binding.to_owned(),
+            known: None,
+            promise: None,
+            turn: Arc::default(),
+        }
+    }
+
+    /// The row where this process alone may change it.
+    pub(super) fn exclusive(&mut self) -> Option<&mut KnownRow> {
+        self.known
+            .as_deref_mut()
+            .filter(|known| known.row.exclusive)
+    }
+}
+
+/// A row as this process knows it.
+#[derive(Clone)]
+pub(super) struct KnownRow {
+    pub(super) row: Row,
+    /// The version that the store has, or that the writer was given last; `None` before the first.
+    pub(super) written: Option<u64>,
+    /// The audit entries of the events since.
+    pub(super) audit: Vec<String>,
+    /// The person's answer, as long as the store does not have it and it was not delivered.
+    pub(super) answer: Option<Answer>,
+}
+
+/// A person's answer that the store does not have.
+#[derive(Clone)]
+pub(super) struct Answer {
+    pub(super) act: Transition,
+    /// The content, JSON.
+    pub(super) content: Option<String>,
+}
+
+impl Answer {
+    pub(super) fn new(outcome: &Outcome, by: &str) -> Self {
+        Self {
+            act: Transition::acted(outcome, by),
+            content: content_json(outcome),
+        }
+    }
+}
+
+impl KnownRow {
+    /// A row as the store has it.
+    pub(super) fn stored(row: Row) -> Self {
+        Self {
+            written: Some(row.lifecycle.version()),
+            row,
+            audit: Vec::new(),
+            answer: None,
+        }
+    }
+
+    /// Returns `true` when the store has the row as it is here, as far as is known.
+    pub(super) fn is_stored(&self) -> bool {
+        self.answer.is_none() && self.written == Some(self.row.lifecycle.version())
+    }
+
+    /// Returns `true` when it has an answer that the store does not have, to a question that others may answer too.
+    fn is_held(&self) -> bool {
+        !self.row.exclusive && self.answer.is_some()
+    }
+
+    /// Makes a change here; `false` where nothing changed.
+    pub(super) fn step(&mut self, change: &RowChange, now: Timestamp) -> Result<bool, Rejected> {
+        let stepped = self.row.clone().step(change, now)?;
+        let is_changed = stepped.is_changed();
+        if is_changed {
+            self.row = stepped.row;
+            self.audit.extend(stepped.audit);
+        }
+        Ok(is_changed)
+    }
+
+    /// A person acted.
+    pub(super) fn answer(&mut self, answer: &Answer, now: Timestamp) -> Result<(), Rejected> {
+        self.step(&RowChange::step(answer.act.clone()), now)?;
+        self.answer = Some(answer.clone());
+        Ok(())
+    }
+
+    /// Returns the write of what is ahead of the store.
+    pub(super) fn write(self, durability: Durability) -> Write {
+        let Self {
+            row,
+            written,
+            audit,
+            ..
+        } = self;
+        match written {
+            None => Write::Insert {
+                row: Box::new(row),
+                audit,
+            },
+            Some(seen) => Write::Change(vec![Change {
+                row,
+                seen,
+                audit,
+                durability,
+            }]),
+        }
+    }
+}
+
+impl Record {
+    /// Gives what is known of the row where it is what the store has: the first who changes it has it.
+    pub(super) fn take_stored(&self, id: &str) -> Option<Row> {
+        let mut live = self.live();
+        let known = &mut live.get_mut(id)?.known;
+        let stored = known.take_if(|known| known.is_stored() && !known.row.exclusive)?;
+        Some(stored.row)
+    }
+
+    /// Remembers the row of a client's dialog as it was written, for [`Self::take_stored`].
+    pub(super) fn remember(&self, row: Row) {
+        if row.body.at_client
+            && let Some(live) = self.live().get_mut(&row.id)
+            && live.known.as_deref().is_none_or(KnownRow::is_stored)
+        {
+            live.known = Some(Box::new(KnownRow::stored(row)));
+        }
+    }
+
+    /// Returns whether an answer is held here that waits to be written together with its delivery.
+    pub(super) fn is_held(&self, id: &str) -> bool {
+        let live = self.live();
+        let known = live.get(id).and_then(|live| live.known.as_deref());
+        known.is_some_and(KnownRow::is_held)
+    }
+
+    /// Waits for whatever writes or delivers the answer to this question now.
+    pub(super) async fn turn(&self, id: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        let turn = self.live().get(id)?.turn.clone();
+        Some(turn.lock_owned().await)
+    }
+
+    /// Makes a change of a question that this gateway has exclusively; `None` where it has not.
+    pub(super) fn step_exclusive(
+        &self,
+        id: &str,
+        transition: &Transition,
+        answer: Option<&Answer>,
+    ) -> Option<Verdict> {
+        let now = self.now();
+        let mut live = self.live();
+        let known = live.get_mut(id)?.exclusive()?;
+        let mut change = RowChange::step(transition.clone());
+        let mut stepped = known.step(&change, now);
+        let verdict = match &stepped {
+            Ok(_) => {
+                known.answer = answer.cloned();
+                Verdict::Won
+            }
+            Err(rejected) => {
+                if *rejected == Rejected::Late {
+                    change = RowChange::step(Transition::Expire);
+                    stepped = known.step(&change, now);
+                }
+                Verdict::Late(Box::new(known.row.clone()))
+            }
+        };
+        drop(live);
+        if stepped == Ok(true) {
+            self.effects(id, &change);
+        }
+        Some(verdict)
+    }
+
+    /// Has what happened to a question written, which nobody waits for and which was not written yet: at once where this
+    /// gateway has it exclusively. An answer that is held is written by itself.
+    ///
+    /// An answer to an exclusive question that waits to be delivered is not handed on: written by itself and then delivered,
+    /// it would be delivered once more after a kill between the two. Nor is one on its way to the server: it is written
+    /// together with what became of it.
+    pub fn write_behind(self: &Arc<Self>, id: &str) -> Applied<()> {
+        if !self.is_held(id) {
+            self.hand_on(id, false);
+            return Applied::Now(());
+        }
+        let (record, id) = (self.clone(), id.to_owned());
+        Applied::pending(async move { record.write_held(&id).await })
+    }
+
+    /// Hands an exclusive question on to be written, in its turn; one that is over is let go of. `in_transit` says that an
+    /// answer on its way is handed on, too.
+    pub(super) fn hand_on(&self, id: &str, in_transit: bool) {
+        let mut live = self.live();
+        let Some(known) = live.get_mut(id).and_then(Live::exclusive) else {
+            return;
+        };
+        if known.audit.is_empty()
+            || known.answer.is_some()
+            || !in_transit && self.in_transit().contains_key(id)
+        {
+            return;
+        }
+        // Under the lock, which keeps the order. No value is in it.
+        self.store
+            .queue_behind(known.clone().write(Durability::Committed));
+        if known.row.lifecycle.is_open() {
+            known.audit.clear();
+            known.written = Some(known.row.lifecycle.version());
+        } else {
+            live.remove(id);
+        }
+        drop(live);
+        self.changed();
+    }
+
+    /// Hands an exclusive question on as one that anybody may change. An answer that was not delivered is written with it.
+    pub(super) fn share(&self, id: &str) -> Result<(), RecordError> {
+        let mut live = self.live();
+        let Some(known) = live.get_mut(id).and_then(Live::exclusive) else {
+            return Ok(());
+        };
+        let content = known
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.content.as_deref());
+        let content = content
+            .map(|text| self.seal_content(id, text))
+            .transpose()?;
+        known.row.content = content;
+        known.row.exclusive = false;
+        let mut shared = KnownRow::stored(known.row.clone());
+        std::mem::swap(known, &mut shared);
+        let lifecycle = &known.row.lifecycle;
+        if lifecycle.is_open() || lifecycle.phase().action().is_some() {
+            self.presence.may_hold(&known.row.binding);
+        }
+        // A person's answer that waits is told from one that was delivered in the same write, and was never there before.
+        let durability = match known.row.content {
+            Some(_) => Durability::Flushed,
+            None => Durability::Committed,
+        };
+        self.store.queue_behind(shared.write(durability));
+        Ok(())
+    }
+
+    /// Every question here may be changed by anybody from now on. Completes when they are written.
+    pub(super) async fn share_all(&self) -> Result<(), RecordError> {
+        let exclusive = |(id, live): (&String, &mut Live)| live.exclusive().map(|_| id.clone());
+        let ids: Vec<String> = self.live().iter_mut().filter_map(exclusive).collect();
+        for id in &ids {
+            self.share(id)?;
+            // Others may change it at once.
+            self.take_stored(id);
+        }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Returns the content of an answer as it is stored, sealed.
+    pub(super) fn seal_content(&self, id: &str, text: &str) -> Result<Vec<u8>, RecordError> {
+        let data = associated_data(id, "content");
+        Ok(self.keys.encryption.seal(&data, text)?)
+    }
+
+    /// Writes an answer that is held, by itself; nothing where there is none.
+    pub(super) async fn write_held(&self, id: &str) -> Result<(), RecordError> {
+        let Some(_turn) = self.turn(id).await else {
+            return Ok(());
+        };
+        self.write_held_in_turn(id).await
+    }
+
+    pub(super) async fn write_held_in_turn(&self, id: &str) -> Result<(), RecordError> {
+        let held = self.live().get(id).and_then(|live| live.known.clone());
+        let Some(held) = held.filter(|known| known.is_held()) else {
+            return Ok(());
+        };
+        let written = self.write_answer(id, held).await;
+        let mut live = self.live();
+        // A question that ended meanwhile has told that.
+        let Some(live) = live.get_mut(id) else {
+            return written.map(drop);
+        };
+        match written {
+            Ok((verdict, row)) => {
+                let row = row.filter(|row| row.body.at_client);
+                live.known = row.map(|row| Box::new(KnownRow::stored(row)));
+                if let Some(promise) = live.promise.take() {
+                    let _the_person_has_left = promise.send(Ok(verdict));
+                }
+                Ok(())
+            }
+            Err(fault) => {
+                // A person is told so, and may answer again; a client's answer stays.
+                if let Some(promise) = live.promise.take() {
+                    live.known = None;
+                    let _the_person_has_left = promise.send(Err(RecordError::NotWritten));
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    /// Writes the answer to the row as it is known, which is returned, or else to the row as it is.
+    async fn write_answer(
+        &self,
+        id: &str,
+        mut held: Box<KnownRow>,
+    ) -> Result<(Verdict, Option<Row>), RecordError> {
+        let Some(Answer { act, content }) = held.answer.take() else {
+            return Ok((Verdict::Gone, None));
+        };
+        let content = content
+            .map(|text| self.seal_content(id, &text))
+            .transpose()?;
+        held.row.content.clone_from(&content);
+        let row = held.row.clone();
+        let change = RowChange::Step {
+            transition: act,
+            content,
+        };
+        if self.store.write(&[held.write(Durability::Flushed)]).await? == [true] {
+            self.effects(id, &change);
+            self.changed();
+            return Ok((Verdict::Won, Some(row)));
+        }
+        Ok((self.apply(id, &change).await?, None))
+    }
+
+    /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
+    /// written; what could not be is let go of all the same, and the first fault told.
+    pub async fn release_session(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+    ) -> Result<(), RecordError> {
+        let own = |(id, live): (&String, &Live)| live.tell.same_channel(tell).then(|| id.clone());
+        let mut done = Ok(());
+        loop {
+            let ids: Vec<String> = self.live().iter().filter_map(own).collect();
+            if ids.is_empty() {
+                break;
+            }
+            for id in ids {
+                let shared = self.share(&id);
+                let written = self.write_held(&id).await;
+                done = done.and(shared).and(written);
+                let live = self.live().remove(&id);
+                if let Some(live) = live {
+                    self.presence.may_hold(&live.binding);
+                }
+            }
+        }
+        self.release_calls(tell);
+        self.changed();
+        done.and(self.store.flush().await.map_err(Into::into))
+    }
+}

@@ -1,0 +1,210 @@
+//! A question moves on: seen, acted on, or ended without an act. The first act wins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_core::question::Ending;
+use tokio::sync::{mpsc, oneshot};
+
+use super::known::{Answer, KnownRow, Live, Promised};
+use super::row::RowChange;
+use super::{Applied, Commit, Record, RecordError, Verdict};
+use crate::RecordEvent;
+
+/// The time that a session has to deliver a person's answer before it is written by itself: the server may read nothing.
+const DELIVERY_WAIT: Duration = Duration::from_secs(2);
+
+impl Record {
+    /// Notes that a person has seen the question.
+    pub async fn mark_shown(&self, id: &str) -> Result<(), RecordError> {
+        self.step(id, Transition::Show).await.map(drop)
+    }
+
+    /// A person acted; the first act wins.
+    ///
+    /// [`Commit::Awaited`] is for those who tell the person: the answer is in the store by then, and where a session here waits
+    /// for it, its delivery is in the same write. [`Commit::Behind`] is for the session that waits itself: it begins the
+    /// delivery, or calls [`Record::write_behind`].
+    pub fn submit(
+        self: &Arc<Self>,
+        id: &str,
+        outcome: &Outcome,
+        by: &str,
+        commit: Commit,
+    ) -> Applied<Verdict> {
+        let answer = Answer::new(outcome, by);
+        if commit == Commit::Behind
+            && let Some(verdict) = self.submit_here(id, &answer)
+        {
+            return Applied::Now(verdict);
+        }
+        let (record, id) = (self.clone(), id.to_owned());
+        Applied::pending(async move {
+            if commit == Commit::Awaited
+                && let Some(verdict) = record.submit_with_delivery(&id, &answer).await?
+            {
+                return Ok(verdict);
+            }
+            let verdict = record.submit_alone(&id, &answer).await?;
+            if verdict == Verdict::Won && commit == Commit::Awaited {
+                record.notify_answered(&id, None);
+            }
+            Ok(verdict)
+        })
+    }
+
+    /// An answer to a question that this gateway has exclusively, or that nobody is known to have changed since it was written:
+    /// then it is held. `None` where neither can be said.
+    fn submit_here(&self, id: &str, answer: &Answer) -> Option<Verdict> {
+        if let Some(verdict) = self.step_exclusive(id, &answer.act, Some(answer)) {
+            return Some(verdict);
+        }
+        let mut live = self.live();
+        let known = live.get_mut(id)?.known.as_mut()?;
+        if !known.is_stored() || self.is_exclusive_elsewhere(&known.row) {
+            return None;
+        }
+        known.answer(answer, self.now()).ok()?;
+        Some(Verdict::Won)
+    }
+
+    /// A person's answer to a question that a session here waits for: it is held, the session is told, and it is written
+    /// together with its delivery, or by itself where that cannot begin. `None` where it was not.
+    async fn submit_with_delivery(
+        &self,
+        id: &str,
+        answer: &Answer,
+    ) -> Result<Option<Verdict>, RecordError> {
+        if !self.sessions_deliver {
+            return Ok(None);
+        }
+        self.share(id)?;
+        let Some(is_known) = self.live().get(id).map(|live| live.known.is_some()) else {
+            return Ok(None);
+        };
+        let row = if is_known { None } else { self.find(id).await? };
+        let Some((mut kept, tell)) = self.hold(id, row.map(KnownRow::stored), answer) else {
+            return Ok(None);
+        };
+        tokio::select! {
+            biased;
+            kept = &mut kept => return kept.ok().transpose(),
+            () = tell.closed() => {}
+            () = tokio::time::sleep(DELIVERY_WAIT) => {}
+        }
+        self.write_held(id).await?;
+        kept.try_recv().ok().transpose()
+    }
+
+    /// Holds a person's answer and tells the session, which has the receiver's promise to keep.
+    fn hold(
+        &self,
+        id: &str,
+        row: Option<KnownRow>,
+        answer: &Answer,
+    ) -> Option<(
+        oneshot::Receiver<Promised>,
+        mpsc::UnboundedSender<RecordEvent>,
+    )> {
+        let mut live = self.live();
+        let live = live.get_mut(id)?;
+        if live.known.is_none() {
+            live.known = row.map(Box::new);
+        }
+        let known = live.known.as_mut()?;
+        if !known.is_stored() || self.is_exclusive_elsewhere(&known.row) {
+            return None;
+        }
+        known.answer(answer, self.now()).ok()?;
+        let (promise, kept) = oneshot::channel();
+        live.promise = Some(promise);
+        live.notify_answered(Some(id.to_owned()));
+        Some((kept, live.tell.clone()))
+    }
+
+    /// Writes an answer by itself, behind one that is held.
+    async fn submit_alone(&self, id: &str, answer: &Answer) -> Result<Verdict, RecordError> {
+        self.write_held(id).await?;
+        self.share(id)?;
+        let content = answer.content.as_deref();
+        let content = content
+            .map(|text| self.seal_content(id, text))
+            .transpose()?;
+        let transition = answer.act.clone();
+        let change = RowChange::Step {
+            transition,
+            content,
+        };
+        self.apply(id, &change).await
+    }
+
+    pub(super) fn notify_answered(&self, id: &str, held: Option<String>) {
+        if let Some(live) = self.live().get(id) {
+            live.notify_answered(held);
+        }
+    }
+
+    /// The question ended without an action, or its call did before its answer was taken: then the answer waits for the same
+    /// call.
+    pub fn end(self: &Arc<Self>, id: &str, ending: Ending) -> Applied<()> {
+        match self.end_exclusive(id, ending) {
+            Ok(true) => Applied::Now(()),
+            Err(fault) => Err(fault).into(),
+            Ok(false) => {
+                let (record, id) = (self.clone(), id.to_owned());
+                Applied::pending(async move { record.end_awaited(&id, ending).await })
+            }
+        }
+    }
+
+    fn end_exclusive(&self, id: &str, ending: Ending) -> Result<bool, RecordError> {
+        let transition = ending.transition();
+        if self.step_exclusive(id, &transition, None).is_none() {
+            return Ok(false);
+        }
+        self.drop_draft(id);
+        self.share(id)?;
+        self.live().remove(id);
+        self.changed();
+        Ok(true)
+    }
+
+    async fn end_awaited(&self, id: &str, ending: Ending) -> Result<(), RecordError> {
+        // A client's answer is an answer, though its call did not wait for it.
+        let written = self.write_held(id).await;
+        self.in_transit().remove(id);
+        self.drop_draft(id);
+        // Where it was answered before, the answer is for the same call made again.
+        let live = self.live().remove(id);
+        let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
+        let ended = self.step(id, ending.transition()).await?;
+        if let (Verdict::Won, Some((mark, binding))) = (ended, left) {
+            self.presence.holds_none(&binding, mark);
+        }
+        written
+    }
+
+    /// Makes a transition without an answer: here where this gateway has the question exclusively, else in the store.
+    async fn step(&self, id: &str, transition: Transition) -> Result<Verdict, RecordError> {
+        if let Some(verdict) = self.step_exclusive(id, &transition, None) {
+            self.hand_on(id, false);
+            self.flush().await?;
+            return Ok(verdict);
+        }
+        if self.is_held(id) {
+            // It is answered, whoever looks at it.
+            return Ok(Verdict::Won);
+        }
+        self.apply(id, &RowChange::step(transition)).await
+    }
+}
+
+impl Live {
+    fn notify_answered(&self, held: Option<String>) {
+        let question = self.question;
+        // A session that is gone has let go of its questions, or will.
+        let _ = self.tell.send(RecordEvent::Answered { question, held });
+    }
+}
