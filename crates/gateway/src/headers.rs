@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
-use mcp_elicit_core::wire::{Revision, meta};
+use mcp_elicit_core::wire::{Frame, FramePart, Revision, meta};
 
 /// The header of the session (2025-06-18 and 2025-11-25).
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -19,9 +18,9 @@ pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Returns what a request of the rounds era says in its headers, too (2026-07-28, transports).
-pub(crate) fn rounds_headers(frame: &[u8], index: &FrameIndex) -> HeaderMap {
+pub(crate) fn rounds_headers(frame: Frame<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let Some(said) = RequestFacts::of(frame, index) else {
+    let Some(said) = RequestFacts::of(frame) else {
         return headers;
     };
     if said.revision.as_deref() != Some(Revision::V2026_07_28.as_str()) {
@@ -85,13 +84,11 @@ pub(crate) struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// Reads it where the scan of its members found its parts; `None` for what has no method.
-    pub(crate) fn of(frame: &[u8], index: &FrameIndex) -> Option<Self> {
-        let method = String::from_utf8_lossy(&frame[index.method.clone()?]).into_owned();
-        let params = index.params.as_ref();
-        let text =
-            |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
-        let in_meta = |name: &str| frame::member(frame, index.meta.as_ref()?, name);
+    /// Reads them out of a request; `None` for a frame without a method.
+    pub(crate) fn of(frame: Frame<'_>) -> Option<Self> {
+        let method = frame.method()?.to_owned();
+        let text = |value: &str| serde_json::from_str::<String>(value).ok();
+        let in_meta = |name: &str| frame.member(FramePart::Meta, name);
         let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
         let declares = in_meta(meta::CLIENT_CAPABILITIES).is_some();
         let member = match method.as_str() {
@@ -103,7 +100,7 @@ impl RequestFacts {
         };
         let names = member.is_some_and(|member| member != "taskId");
         let name = member
-            .and_then(|member| frame::member(frame, params?, member))
+            .and_then(|member| frame.member(FramePart::Params, member))
             .and_then(text);
         Some(Self {
             method,

@@ -11,7 +11,7 @@ mod record_effects;
 pub(crate) mod turn_waker;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
 use mcp_elicit_relay::{
@@ -328,9 +328,8 @@ impl Session {
     }
 
     /// Returns whether the request goes on with something that is held here.
-    pub(crate) fn continues_here(&self, kind: CallKind, frame: &[u8], index: &FrameIndex) -> bool {
-        let frame = mcp_elicit_core::wire::Frame::new(frame, index);
-        frame.is_some_and(|frame| self.relay().continues_here(kind, frame))
+    pub(crate) fn continues_here(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
+        self.relay().continues_here(kind, frame)
     }
 
     /// Returns whether the client knows a call here by this id.

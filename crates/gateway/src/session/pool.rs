@@ -6,6 +6,7 @@
 //! nobody needs are ended. No child ever serves two callers.
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{CallKind, Cancelled, method};
 use mcp_elicit_record::clock;
@@ -168,17 +169,16 @@ impl Pool {
             return Ok(first);
         }
         let index = frame.index();
-        let bytes = frame.bytes();
-        let named = index.method.clone();
-        let Some(named) = named.and_then(|range| std::str::from_utf8(&bytes[range]).ok()) else {
+        let Some(frame) = wire::Frame::new(frame.bytes(), &index) else {
+            return Ok(first);
+        };
+        let Some(named) = frame.method() else {
             return Ok(first);
         };
         let sessions = self.sessions();
-        if index.shape() == Some(Shape::Notification) {
-            let cancelled = index.params.clone().filter(|_| named == method::CANCELLED);
-            let cancelled = cancelled
-                .and_then(|range| serde_json::from_slice(&bytes[range]).ok())
-                .and_then(|params| Cancelled::parse(params).ok());
+        if frame.shape() == Some(Shape::Notification) {
+            let params = frame.params().filter(|_| named == method::CANCELLED);
+            let cancelled = params.and_then(|params| Cancelled::parse(params).ok());
             let id = cancelled.and_then(|cancelled| cancelled.request_id);
             let knows =
                 |session: &Arc<Session>| id.as_ref().is_some_and(|id| session.knows_call(id));
@@ -187,7 +187,7 @@ impl Pool {
         let Some(kind) = CallKind::of_method(named) else {
             return Ok(first);
         };
-        let goes_on = |session: &&Arc<Session>| session.continues_here(kind, bytes, &index);
+        let goes_on = |session: &&Arc<Session>| session.continues_here(kind, frame);
         let chosen = sessions
             .iter()
             .find(goes_on)

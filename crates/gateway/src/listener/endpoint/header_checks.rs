@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
-use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::{Revision, meta, method};
 use serde_json::{Value, json};
 
@@ -112,24 +112,27 @@ pub(super) fn wrong_in_rounds(
 /// The longest answer, in bytes, that is looked at for whether it refuses what is no message.
 const REFUSAL: usize = 1_024;
 
-/// Returns what is no message gets a status that says so, also where only the relay could tell.
+/// Returns the status of a response in a session: a refusal of something that is no message says so in its status.
 pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
-    let nameless = |index: &FrameIndex| {
-        let id = index.id.clone().map(|range| &frame[range]);
-        index.error.is_some() && id.is_none_or(|id| id == b"null")
-    };
-    if frame.len() <= REFUSAL && FrameIndex::at(frame).as_ref().is_some_and(nameless) {
-        return StatusCode::BAD_REQUEST;
+    if frame.len() > REFUSAL {
+        return StatusCode::OK;
     }
-    StatusCode::OK
+    let index = FrameIndex::at(frame).unwrap_or_default();
+    let parts = Frame::new(frame, &index);
+    match parts {
+        Some(parts) if parts.part(FramePart::Error).is_some() && parts.id().is_none() => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
 }
 
 /// Errors of the rounds era that have a status of their own (2026-07-28, transports).
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
-    let code = FrameIndex::at(frame)
-        .and_then(|index| index.error)
-        .and_then(|error| mcp_elicit_core::wire::frame::member(frame, &error, "code"))
-        .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
+    let index = FrameIndex::at(frame).unwrap_or_default();
+    let code = Frame::new(frame, &index)
+        .and_then(|parts| parts.member(FramePart::Error, "code"))
+        .and_then(|code| serde_json::from_str::<i64>(code).ok());
     match code {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         Some(-32601) => StatusCode::NOT_FOUND,
@@ -148,17 +151,8 @@ pub(super) fn from_elsewhere() -> Response {
     refusal(StatusCode::FORBIDDEN, -32600, why)
 }
 
-pub(super) fn with_id(
-    body: &[u8],
-    index: &FrameIndex,
-    (status, error): (StatusCode, Value),
-) -> Response {
-    let id = index
-        .id
-        .clone()
-        .and_then(|range| serde_json::from_slice(&body[range]).ok())
-        .unwrap_or(Value::Null);
-    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+pub(super) fn with_id(request: Frame<'_>, (status, error): (StatusCode, Value)) -> Response {
+    let body = json!({"jsonrpc": "2.0", "id": request.id().map(|id| id.to_raw()), "error": error});
     (status, axum::Json(body)).into_response()
 }
 

@@ -434,7 +434,7 @@ async fn post(
     if !endpoint.runtime.callers.is_valid(caller.binding()) {
         return Unauthenticated::Key(TokenRejection::Revoked).response();
     }
-    let said = RequestFacts::of(&message.frame, &message.index);
+    let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
             .get(VERSION)
@@ -444,7 +444,7 @@ async fn post(
             && let Some(said) = &said
             && let Some(wrong) = wrong_in_rounds(&headers, said)
         {
-            return with_id(&message.frame, &message.index, wrong);
+            return with_id(message.parts(), wrong);
         }
         return match endpoint.shared(caller) {
             Ok(held) => take(&held, &message, &headers, None, true).await,

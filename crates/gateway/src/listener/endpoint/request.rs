@@ -7,7 +7,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
-use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{Envelope, FrameDefect};
 
 use super::header_checks::refusal;
@@ -56,7 +56,8 @@ impl Message {
                 &defect.to_string(),
             )),
         })?;
-        let Some(shape) = index.shape() else {
+        let is_text = std::str::from_utf8(&frame).is_ok();
+        let Some(shape) = index.shape().filter(|_| is_text) else {
             return Err(refused(StatusCode::BAD_REQUEST, &unread(&frame, most)));
         };
         Ok(Self {
@@ -78,8 +79,14 @@ fn unread(frame: &[u8], most: usize) -> String {
 impl Message {
     /// Returns whether it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
-        let method = self.index.method.clone();
-        method.is_some_and(|range| &self.frame[range] == name.as_bytes())
+        self.parts().method() == Some(name)
+    }
+
+    /// Returns its parts.
+    pub(super) fn parts(&self) -> Frame<'_> {
+        // It is text: nothing else is read.
+        let text = std::str::from_utf8(&self.frame).unwrap_or_default();
+        Frame::of_text(text, &self.index)
     }
 }
 

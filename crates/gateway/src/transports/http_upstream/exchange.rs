@@ -7,7 +7,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use mcp_elicit_core::wire::frame::{self, FrameIndex, Shape};
+use mcp_elicit_core::wire;
+use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Shape};
 use mcp_elicit_core::wire::method;
 use mcp_elicit_core::wire::sse::EventReader;
 use mcp_elicit_record::clock;
@@ -300,11 +301,14 @@ impl HttpUpstream {
     }
 
     fn note(&self, noted: Learned, frame: &[u8], index: &FrameIndex) {
+        let Some(frame) = wire::Frame::new(frame, index) else {
+            return;
+        };
         match noted {
-            Learned::Revision => self.note_revision(frame, index),
+            Learned::Revision => self.note_revision(frame),
             Learned::Tools => {
                 if let Some(params) = &mut self.state().params {
-                    params.learn(frame, index);
+                    params.learn(frame);
                 }
             }
             Learned::Nothing => {}
@@ -312,11 +316,10 @@ impl HttpUpstream {
     }
 
     /// Every later request of the session names the revision that was agreed on.
-    fn note_revision(&self, frame: &[u8], index: &FrameIndex) {
-        let result = index.result.as_ref();
-        let revision = result
-            .and_then(|result| frame::member(frame, result, "protocolVersion"))
-            .and_then(|range| serde_json::from_slice::<String>(&frame[range]).ok())
+    fn note_revision(&self, frame: wire::Frame<'_>) {
+        let revision = frame.member(FramePart::Result, "protocolVersion");
+        let revision = revision
+            .and_then(|revision| serde_json::from_str::<String>(revision).ok())
             .and_then(|revision| HeaderValue::from_str(&revision).ok());
         if revision.is_some() {
             self.state().revision = revision;

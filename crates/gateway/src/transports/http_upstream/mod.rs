@@ -15,6 +15,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::link::without_userinfo;
+use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
 use mcp_elicit_core::wire::method;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
@@ -139,9 +140,13 @@ impl Outgoing {
         self.call.is_some() || self.index.shape() == Some(Shape::Request)
     }
 
+    /// Returns its parts; `None` where it is not text.
+    fn parts(&self) -> Option<wire::Frame<'_>> {
+        wire::Frame::new(&self.frame, &self.index)
+    }
+
     fn has_method(&self, name: &str) -> bool {
-        let method = self.index.method.clone();
-        method.is_some_and(|range| &self.frame[range] == name.as_bytes())
+        self.parts().and_then(wire::Frame::method) == Some(name)
     }
 }
 
@@ -208,13 +213,14 @@ impl HttpUpstream {
         let session = self.session_headers();
         // A server with a session speaks the pushed era, whatever the client's frame says of itself.
         if session.is_empty() {
-            let mut headers = rounds_headers(&outgoing.frame, &outgoing.index);
+            let parts = outgoing.parts();
+            let mut headers = parts.map(rounds_headers).unwrap_or_default();
             if outgoing.has_method("tools/call") {
                 let given = outgoing.headers.iter();
                 let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
-                if let Some(params) = &self.state().params {
-                    params.complete(&outgoing.frame, &outgoing.index, &mut headers);
+                if let (Some(parts), Some(params)) = (parts, &self.state().params) {
+                    params.complete(parts, &mut headers);
                 }
             }
             request = request.headers(headers);

@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde_json::{Map, Value};
 
 use crate::headers::in_header;
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use mcp_elicit_core::wire::{Frame, FramePart};
 
 const MARK: &str = "x-mcp-header";
 
@@ -20,14 +20,16 @@ pub(super) struct ParamHeaders {
 
 impl ParamHeaders {
     /// Learns from the answer to `tools/list`.
-    pub(super) fn learn(&mut self, frame: &[u8], index: &FrameIndex) {
-        if self.by_tool.is_empty() && memmem::find(frame, MARK.as_bytes()).is_none() {
+    pub(super) fn learn(&mut self, frame: Frame<'_>) {
+        if self.by_tool.is_empty()
+            && memmem::find(frame.text().as_bytes(), MARK.as_bytes()).is_none()
+        {
             return;
         }
-        let Some(range) = index.result.clone() else {
+        let Some(result) = frame.part(FramePart::Result) else {
             return;
         };
-        let result: Value = serde_json::from_slice(&frame[range]).unwrap_or_default();
+        let result: Value = serde_json::from_str(result).unwrap_or_default();
         for tool in result["tools"].as_array().into_iter().flatten() {
             let Some(name) = tool["name"].as_str() else {
                 continue;
@@ -43,16 +45,16 @@ impl ParamHeaders {
     }
 
     /// Adds what this call lacks.
-    pub(super) fn complete(&self, frame: &[u8], index: &FrameIndex, headers: &mut HeaderMap) {
-        let Some(params) = index.params.as_ref().filter(|_| !self.by_tool.is_empty()) else {
+    pub(super) fn complete(&self, frame: Frame<'_>, headers: &mut HeaderMap) {
+        if self.by_tool.is_empty() {
             return;
-        };
-        let member = |name| frame::member(frame, params, name).map(|range| &frame[range]);
-        let tool = member("name").and_then(|name| serde_json::from_slice::<String>(name).ok());
+        }
+        let member = |name| frame.member(FramePart::Params, name);
+        let tool = member("name").and_then(|name| serde_json::from_str::<String>(name).ok());
         let Some(marked) = tool.and_then(|tool| self.by_tool.get(&tool)) else {
             return;
         };
-        let arguments = member("arguments").and_then(|all| serde_json::from_slice(all).ok());
+        let arguments = member("arguments").and_then(|all| serde_json::from_str(all).ok());
         let arguments: Value = arguments.unwrap_or_default();
         for (path, name) in marked {
             let value = path
@@ -88,11 +90,13 @@ fn marked(schema: &Value, way: &mut Vec<String>, found: &mut Vec<(Vec<String>, H
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
 
     fn completed(params: &ParamHeaders, frame: &str, mut headers: HeaderMap) -> HeaderMap {
         let index = FrameIndex::at(frame.as_bytes()).unwrap();
-        params.complete(frame.as_bytes(), &index, &mut headers);
+        params.complete(Frame::of_text(frame, &index), &mut headers);
         headers
     }
 
@@ -103,7 +107,8 @@ mod tests {
             "at":{"type":"object","properties":{"dry":{"type":"boolean","x-mcp-header":"Dry"}}},
             "bad":{"type":"string","x-mcp-header":"a b"},"other":{"type":"string"}}}}]}}"#;
         let mut params = ParamHeaders::default();
-        params.learn(list.as_bytes(), &FrameIndex::at(list.as_bytes()).unwrap());
+        let index = FrameIndex::at(list.as_bytes()).unwrap();
+        params.learn(Frame::of_text(list, &index));
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run","arguments":{"region":"zürich","at":{"dry":true},"bad":"x","other":"y"}}}"#;
         let headers = completed(&params, call, HeaderMap::new());
         assert_eq!(headers["mcp-param-region"], "=?base64?esO8cmljaA==?=");

@@ -1,0 +1,256 @@
+//! The keys of one object, looked at for what two readers could understand differently.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::marker::PhantomData;
+
+use super::FrameDefect;
+use super::scan::{each_key, skip_value};
+
+/// A member of an object of a frame that decides what the frame is: it must stand once and be spelled as it is.
+pub(super) trait Deciding: Copy + 'static {
+    /// The names of all members of this object that decide.
+    const NAMES: &'static [&'static [u8]];
+
+    /// Returns the member with this name.
+    fn named(key: &[u8]) -> Option<Self>;
+
+    /// Returns a bit of its own.
+    fn bit(self) -> u8;
+}
+
+/// Members of a frame that say what it is.
+#[derive(Clone, Copy)]
+pub(super) enum FrameMember {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Deciding for FrameMember {
+    const NAMES: &'static [&'static [u8]] =
+        &[b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+
+    fn named(key: &[u8]) -> Option<Self> {
+        Some(match key {
+            b"jsonrpc" => Self::Jsonrpc,
+            b"id" => Self::Id,
+            b"method" => Self::Method,
+            b"params" => Self::Params,
+            b"result" => Self::Result,
+            b"error" => Self::Error,
+            _ => return None,
+        })
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Members of `params` that say what is called and what an answer belongs to.
+#[derive(Clone, Copy)]
+pub(super) enum CallMember {
+    Name,
+    Uri,
+    Arguments,
+    Meta,
+    RequestState,
+    InputResponses,
+}
+
+impl Deciding for CallMember {
+    const NAMES: &'static [&'static [u8]] = &[
+        b"name",
+        b"uri",
+        b"arguments",
+        b"_meta",
+        b"requestState",
+        b"inputResponses",
+    ];
+
+    fn named(key: &[u8]) -> Option<Self> {
+        Some(match key {
+            b"name" => Self::Name,
+            b"uri" => Self::Uri,
+            b"arguments" => Self::Arguments,
+            b"_meta" => Self::Meta,
+            b"requestState" => Self::RequestState,
+            b"inputResponses" => Self::InputResponses,
+            _ => return None,
+        })
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A member of `params._meta`: none of them decides, and none may stand twice.
+#[derive(Clone, Copy)]
+enum MetaMember {}
+
+impl Deciding for MetaMember {
+    const NAMES: &'static [&'static [u8]] = &[];
+
+    fn named(_: &[u8]) -> Option<Self> {
+        None
+    }
+
+    fn bit(self) -> u8 {
+        match self {}
+    }
+}
+
+/// The number of keys without a meaning that are kept in place before a set takes them.
+const MAX_KEYS: usize = 8;
+
+/// The keys of one object that were seen so far.
+pub(super) struct Keys<'a, M> {
+    /// The bits of the deciding members.
+    deciding: u8,
+    /// `true` if a key resembles a deciding one without being it.
+    pub(super) unusual: bool,
+    /// The number of places of `kept` in use.
+    count: usize,
+    kept: [&'a [u8]; MAX_KEYS],
+    /// The keys that `kept` has no place for, and those written with escapes.
+    more: Option<HashSet<Cow<'a, [u8]>>>,
+    members: PhantomData<M>,
+}
+
+impl<'a, M: Deciding> Keys<'a, M> {
+    pub(super) const fn new() -> Self {
+        Self {
+            deciding: 0,
+            unusual: false,
+            count: 0,
+            kept: [&[]; MAX_KEYS],
+            more: None,
+            members: PhantomData,
+        }
+    }
+
+    /// Takes a key in, as it is written, with the deciding member that it names.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        key: &'a [u8],
+        member: Option<M>,
+        place: &'static str,
+    ) -> Result<(), FrameDefect> {
+        if let Some(member) = member {
+            let known = self.deciding & member.bit() != 0;
+            self.deciding |= member.bit();
+            return if known {
+                Err(FrameDefect::Duplicate { place })
+            } else {
+                Ok(())
+            };
+        }
+        // One pass without branches: most keys are short and have neither.
+        let unusual = |byte: &u8| u8::from(!byte.is_ascii()) | u8::from(*byte == b'\\');
+        let unusual_bytes = key.iter().fold(0, |any, byte| any | unusual(byte)) != 0;
+        if unusual_bytes && key.contains(&b'\\') {
+            return self.add_escaped(key, place);
+        }
+        if unusual_bytes {
+            self.unusual |= is_like_folded(key, M::NAMES);
+        } else {
+            self.unusual |= is_like_ascii(key, M::NAMES);
+        }
+        let known = self.kept[..self.count].contains(&key)
+            || self.more.as_ref().is_some_and(|more| more.contains(key));
+        if known {
+            return Err(FrameDefect::Duplicate { place });
+        }
+        match self.kept.get_mut(self.count) {
+            Some(slot) => {
+                *slot = key;
+                self.count += 1;
+            }
+            None => {
+                self.more.get_or_insert_default().insert(Cow::Borrowed(key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a key in that is written with escapes.
+    #[cold]
+    fn add_escaped(&mut self, key: &[u8], place: &'static str) -> Result<(), FrameDefect> {
+        let name = unescaped(key).ok_or(FrameDefect::Spelling { place })?;
+        if M::NAMES.contains(&name.as_slice()) || is_like(&name, M::NAMES) {
+            return Err(FrameDefect::Spelling { place });
+        }
+        let plain = self.kept[..self.count].contains(&name.as_slice());
+        if plain || !self.more.get_or_insert_default().insert(Cow::Owned(name)) {
+            return Err(FrameDefect::Duplicate { place });
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these
+/// names.
+pub(super) fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
+    if key.is_ascii() {
+        is_like_ascii(key, names)
+    } else {
+        is_like_folded(key, names)
+    }
+}
+
+/// Does the work of [`is_like`] for a key within ASCII.
+#[inline]
+fn is_like_ascii(key: &[u8], names: &[&[u8]]) -> bool {
+    names
+        .iter()
+        .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != *name)
+}
+
+/// Does the work of [`is_like`] for a key with letters outside ASCII: the other case of two of them is within it.
+#[cold]
+fn is_like_folded(key: &[u8], names: &[&[u8]]) -> bool {
+    let Ok(text) = std::str::from_utf8(key) else {
+        return false;
+    };
+    let folded = text.replace('\u{17f}', "s").replace('\u{212a}', "k");
+    names
+        .iter()
+        .any(|name| folded.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The text of a key that is written with escapes.
+fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
+    let quoted = [b"\"", key, b"\""].concat();
+    let text: String = serde_json::from_slice(&quoted).ok()?;
+    Some(text.into_bytes())
+}
+
+/// The position behind the value that starts at `at`, which has no member twice if it is an object.
+pub(super) fn unambiguous(
+    text: &[u8],
+    at: usize,
+    place: &'static str,
+) -> Result<usize, FrameDefect> {
+    if text.get(at) != Some(&b'{') {
+        return skip_value(text, at).ok_or(FrameDefect::NotOneObject);
+    }
+    let mut keys = Keys::<MetaMember>::new();
+    let mut defect = None;
+    let end = each_key(text, at, |key, at| {
+        if let Err(found) = keys.add(key, None, place) {
+            defect.get_or_insert(found);
+        }
+        skip_value(text, at)
+    });
+    match (end, defect) {
+        (None, _) => Err(FrameDefect::NotOneObject),
+        (Some(_), Some(defect)) => Err(defect),
+        (Some(end), None) => Ok(end),
+    }
+}

@@ -1,0 +1,141 @@
+//! The scan of JSON text: strings and values are skipped without being read.
+
+use std::ops::Range;
+
+/// The value of the first member of the object in `range` with this name (which has no characters that JSON escapes).
+///
+/// `None` when there is none, when its key is written with escapes, or when the text is not an object.
+pub(super) fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<usize>> {
+    let mut found = None;
+    // What stands behind it was looked at with the frame.
+    let _stopped = each_member(&frame[..range.end], range.start, |key, value| {
+        if key == name.as_bytes() {
+            found = Some(value);
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// A member of an object that cannot be read with certainty: the name stands in it twice, a key may spell it with
+/// escapes, or the text is not an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclear;
+
+/// The value of the only member of the object in `range` with this name; `None` when it certainly has none. For what is
+/// decided by the member: two readers of what is unclear could see different values.
+pub(super) fn sole_member(
+    frame: &[u8],
+    range: &Range<usize>,
+    name: &str,
+) -> Result<Option<Range<usize>>, Unclear> {
+    let mut found = None;
+    let end = each_member(&frame[..range.end], range.start, |key, value| {
+        let once = key != name.as_bytes() || found.replace(value).is_none();
+        once && !key.contains(&b'\\')
+    });
+    end.map(|_| found).ok_or(Unclear)
+}
+
+/// Calls `each` with every key (without quotes, as written) and the range of its value; stops when it says `false`.
+/// Gives the position behind the closing brace.
+fn each_member<'a>(
+    text: &'a [u8],
+    from: usize,
+    mut each: impl FnMut(&'a [u8], Range<usize>) -> bool,
+) -> Option<usize> {
+    each_key(text, from, |key, at| {
+        let end = skip_value(text, at)?;
+        each(key, at..end).then_some(end)
+    })
+}
+
+/// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind
+/// that; stops where there is none. Gives the position behind the closing brace.
+pub(super) fn each_key<'a>(
+    text: &'a [u8],
+    from: usize,
+    mut skip: impl FnMut(&'a [u8], usize) -> Option<usize>,
+) -> Option<usize> {
+    let mut at = skip_space(text, from);
+    if text.get(at) != Some(&b'{') {
+        return None;
+    }
+    at = skip_space(text, at + 1);
+    if text.get(at) == Some(&b'}') {
+        return Some(at + 1);
+    }
+    loop {
+        let key_end = skip_string(text, at)?;
+        let key = &text[at + 1..key_end - 1];
+        at = skip_space(text, key_end);
+        if text.get(at) != Some(&b':') {
+            return None;
+        }
+        at = skip_space(text, at + 1);
+        at = skip_space(text, skip(key, at)?);
+        match text.get(at)? {
+            b',' => at = skip_space(text, at + 1),
+            b'}' => return Some(at + 1),
+            _ => return None,
+        }
+    }
+}
+
+pub(in crate::wire) fn skip_space(text: &[u8], mut at: usize) -> usize {
+    while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// The position behind the string that starts at `at`.
+fn skip_string(text: &[u8], at: usize) -> Option<usize> {
+    if text.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        match text[at] {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+/// The position behind the value that starts at `at`. Brackets are counted, not matched by kind: the peer parses.
+pub(in crate::wire) fn skip_value(text: &[u8], mut at: usize) -> Option<usize> {
+    match text.get(at)? {
+        b'"' => return skip_string(text, at),
+        b'{' | b'[' => {}
+        _ => {
+            let start = at;
+            while !matches!(
+                text.get(at),
+                None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')
+            ) {
+                at += 1;
+            }
+            return (at > start).then_some(at);
+        }
+    }
+    let mut depth = 0_usize;
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                at = skip_string(text, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
