@@ -12,6 +12,7 @@
 //! | [`config`] | an operator's settings |
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
 //! | `callers` | who calls over HTTP: unverified, by API key, or by a trusted proxy |
+//! | `teams`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
@@ -21,6 +22,7 @@
 //! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
 //! | `stop_signal` | the operator's signal to stop |
 
+mod bind;
 mod callers;
 mod challenge;
 pub mod config;
@@ -33,8 +35,9 @@ mod runtime;
 mod server_identity;
 mod session;
 mod stop_signal;
+mod teams;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};
-pub use runtime::{Runtime, StartError, check_addresses};
+pub use runtime::{ReloadError, Runtime, StartError, check_addresses};
 pub use transports::stdio::{serve_program, serve_url};

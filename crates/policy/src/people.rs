@@ -148,6 +148,12 @@ impl People {
         member.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Returns the people of the file whom these addressees come to. A claim may add more.
+    pub fn named(&self, to: &[Addressee]) -> Vec<String> {
+        let (people, _) = self.reach(to);
+        people.into_iter().map(str::to_owned).collect()
+    }
+
     /// Returns the people that the addressees come to, and `true` if a claim may add more.
     pub(crate) fn reach<'a>(&'a self, to: &'a [Addressee]) -> (BTreeSet<&'a str>, bool) {
         let mut people = BTreeSet::new();

@@ -10,7 +10,7 @@ use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_key
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
-pub const EVENTS: [&str; 29] = [
+pub const EVENTS: [&str; 34] = [
     "asked",
     "shown",
     "answered",
@@ -34,6 +34,11 @@ pub const EVENTS: [&str; 29] = [
     "commented",
     "reminded",
     "escalated",
+    "rules-loaded",
+    "rules-rejected",
+    "refused-by-rule",
+    "approval-granted",
+    "grant-used",
     Event::Login.as_str(),
     Event::SessionsRevoked.as_str(),
     Event::Insisted.as_str(),

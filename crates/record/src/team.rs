@@ -204,6 +204,121 @@ impl TeamAct<'_> {
     }
 }
 
+/// An event of the rules for the audit, beside those of questions.
+#[derive(Clone, Debug)]
+pub enum RulesEvent {
+    /// The rules of a file are in force.
+    Loaded {
+        /// The digest of the file.
+        digest: String,
+        /// The number of rules.
+        rules: usize,
+    },
+    /// A file that was read again has mistakes: the rules before stay in force.
+    Rejected,
+    /// A rule refused a call or a question.
+    Refused {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call, where it is known.
+        call: Option<(CallKind, String)>,
+    },
+    /// People have approved a call.
+    Approved {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call.
+        call: (CallKind, String),
+        /// JSON Pointers to the arguments that were changed.
+        edited: Vec<String>,
+    },
+    /// A call was made by an approval of the same call a short while ago.
+    GrantUsed {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call.
+        call: (CallKind, String),
+    },
+}
+
+impl RulesEvent {
+    /// Returns the word in the audit.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Loaded { .. } => "rules-loaded",
+            Self::Rejected => "rules-rejected",
+            Self::Refused { .. } => "refused-by-rule",
+            Self::Approved { .. } => "approval-granted",
+            Self::GrantUsed { .. } => "grant-used",
+        }
+    }
+
+    /// Returns what the audit says, JSON.
+    fn to_entry(&self, now: Timestamp) -> String {
+        let mut entry = json!({"at": now.as_millis(), "event": self.word()});
+        match self {
+            Self::Loaded { digest, rules } => {
+                entry["digest"] = digest.as_str().into();
+                entry["rules"] = (*rules).into();
+            }
+            Self::Rejected => {}
+            Self::Refused {
+                rule,
+                server,
+                principal,
+                call,
+            } => {
+                of_call(&mut entry, [rule, server, principal], call.as_ref());
+            }
+            Self::Approved {
+                rule,
+                server,
+                principal,
+                call,
+                edited,
+            } => {
+                of_call(&mut entry, [rule, server, principal], Some(call));
+                entry["edited"] = json!(edited);
+            }
+            Self::GrantUsed {
+                rule,
+                server,
+                principal,
+                call,
+            } => {
+                of_call(&mut entry, [rule, server, principal], Some(call));
+            }
+        }
+        entry.to_string()
+    }
+}
+
+fn of_call(
+    entry: &mut Value,
+    [rule, server, principal]: [&String; 3],
+    call: Option<&(CallKind, String)>,
+) {
+    entry["server"] = server.as_str().into();
+    entry["principal"] = principal.as_str().into();
+    entry["rule"] = rule.as_str().into();
+    if let Some((kind, target)) = call {
+        entry["kind"] = CallKind::word(*kind).into();
+        entry["target"] = target.as_str().into();
+    }
+}
+
 /// The result of an act.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acted {
@@ -366,6 +481,16 @@ impl Record {
             return Ok(Acted::Done(Box::new(judged.team), judged.notices));
         }
         Err(RecordError::Contended)
+    }
+
+    /// Writes an event of the rules into the audit.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn note_rules(&self, event: &RulesEvent) -> Result<(), RecordError> {
+        let entry = event.to_entry(self.now());
+        self.store.write(&[Write::Note(entry)]).await?;
+        Ok(())
     }
 
     /// Lets go of a question: the same call made again finds it, or its answer, in whatever session.

@@ -242,7 +242,8 @@ impl Relay {
             _ => "{}".to_owned(),
         };
         if let Some(decisions) = self.settings.decisions.clone() {
-            decisions.approved(now, &summary, &approval, &answers);
+            let edited = with_edits(&text, &answers).map_or_else(Vec::new, |(_, edited)| edited);
+            decisions.approved(now, &summary, &approval, &answers, &edited);
         }
         let delivery = self.deliveries.begin(records, None);
         let rule = approval.people.rule;

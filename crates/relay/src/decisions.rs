@@ -20,8 +20,15 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         call: Option<(&CallSummary, Option<&ToolFacts>)>,
         question: QuestionParts<'_>,
     ) -> Planned;
-    /// A call was approved with these answers, JSON.
-    fn approved(&self, now: Timestamp, call: &CallSummary, approval: &Approval, answers: &str);
+    /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers.
+    fn approved(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        approval: &Approval,
+        answers: &str,
+        edited: &[String],
+    );
 }
 
 /// A question as it is decided about.

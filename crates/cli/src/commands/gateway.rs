@@ -248,6 +248,7 @@ enum Log {
 pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     start_log(args.log)?;
     let check = args.check;
+    let file = args.config.clone();
     let config = args.config()?;
     check_addresses(&config).map_err(cannot_start)?;
     if check {
@@ -257,7 +258,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
         ));
         return Ok(Exit::Done);
     }
-    in_runtime(serve(config))?;
+    in_runtime(serve(config, file))?;
     Ok(Exit::Done)
 }
 
@@ -293,8 +294,11 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
     }
 }
 
-async fn serve(mut config: Config) -> Result<(), Failure> {
+async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure> {
     let runtime = Runtime::open(&mut config).await.map_err(cannot_start)?;
+    if let Some(file) = file {
+        runtime.reload_on_signal(file);
+    }
     for server in config.servers.iter().filter(|server| server.share_child) {
         output::say(format_args!(
             "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
@@ -520,6 +524,7 @@ impl GatewayArgs {
         let is_named = self.name.is_some();
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
+            teams: None,
             listen: self.listen,
             inbox,
             inbox_may_move: self.inbox.is_none(),

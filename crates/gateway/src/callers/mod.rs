@@ -12,7 +12,7 @@ use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
 
-pub(crate) use caller::{Caller, CurrentCaller};
+pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::listener::endpoint::header_checks::refusal;

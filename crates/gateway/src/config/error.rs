@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use mcp_elicit_client::connection::TokenError;
+use mcp_elicit_policy::RuleDefect;
 
 use super::{AnswerWithError, NoAddress};
 
@@ -114,6 +115,27 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
+    /// A table of teams, in a build that has nothing of teams.
+    #[error(
+        "{table} belongs to the cargo feature `full`, which this build has not; install it with \
+         `cargo install --locked --profile dist --path crates/cli --features full`"
+    )]
+    NeedsFull {
+        /// The table.
+        table: &'static str,
+    },
+    /// Mistakes in rules, people, groups or roles.
+    #[error("{}", listed(.0))]
+    Rules(Vec<RuleDefect>),
+    /// Rules that ask people, and nowhere to ask them.
+    #[error("rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\"")]
+    RulesNeedInbox,
+    /// Not the name of a time zone.
+    #[error("the time zone `{text}` is not known here: write it like Europe/Berlin")]
+    TimeZone {
+        /// The name.
+        text: String,
+    },
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {
@@ -124,6 +146,20 @@ pub enum ConfigError {
         /// The error there.
         fault: Box<ConfigError>,
     },
+}
+
+/// All mistakes, each in a line of its own with its place.
+fn listed(defects: &[RuleDefect]) -> String {
+    let count = defects.len();
+    let mut text = format!(
+        "{count} mistake{} (line:column):",
+        if count == 1 { "" } else { "s" }
+    );
+    for defect in defects {
+        text.push_str("\n  ");
+        text.push_str(&defect.to_string());
+    }
+    text
 }
 
 /// The parser's words, with those replaced that only programmers know.

@@ -10,9 +10,11 @@ use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::RelaySettings;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
+use super::teams::TeamTables;
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
     Server, Target, bounds, is_origin,
@@ -53,6 +55,17 @@ struct File {
     /// Days.
     #[serde(default)]
     keep_ended: Option<u64>,
+    /// Read by the rules' own reader, as are the next three.
+    #[serde(default)]
+    people: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    groups: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    roles: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    rules: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    time_zone: Option<Spanned<String>>,
     #[serde(default)]
     servers: BTreeMap<String, Spanned<FileServer>>,
 }
@@ -208,6 +221,15 @@ impl Config {
                 .read(&file.trusted_proxies)
                 .map_err(|(error, place)| error.at(text, place))?,
         };
+        let start = |table: Option<Spanned<IgnoredAny>>| table.map(|table| table.span().start);
+        let tables = TeamTables {
+            people: start(file.people),
+            groups: start(file.groups),
+            roles: start(file.roles),
+            rules: start(file.rules),
+            time_zone: file.time_zone,
+        };
+        let teams = tables.read(text, file.inbox.is_some())?;
         let inbox = file.inbox.map(Spanned::into_inner);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
@@ -229,6 +251,7 @@ impl Config {
             plain: false,
             insecure: file.insecure,
             auth,
+            teams,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             allow_origins: file
                 .allow_origins

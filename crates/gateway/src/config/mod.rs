@@ -3,20 +3,24 @@
 mod auth;
 mod error;
 mod file;
+mod teams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 pub use auth::{Auth, ProxyAuth};
 pub use error::ConfigError;
 pub use file::retention;
+pub(crate) use teams::zone_of;
 
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
 pub use crate::transports::process::{Inherits, Program};
 use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::{Audience, RelaySettings};
 
@@ -72,6 +76,8 @@ pub struct Config {
     pub insecure: bool,
     /// The proof that callers over HTTP give of who they are.
     pub auth: Auth,
+    /// The rules, people, groups and roles; `None` where the file has none of them.
+    pub teams: Option<Arc<Rules>>,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// Origins of pages that may talk to the listener, beside its own.

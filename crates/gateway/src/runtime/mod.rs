@@ -1,6 +1,7 @@
 //! The parts of a running gateway beside its sessions: the record, the inbox, and the housekeeping between them.
 
 mod inbox_location;
+mod reload;
 mod start_error;
 mod terminal;
 
@@ -16,6 +17,7 @@ use mcp_elicit_client::responder::{self, Responder, Terminal};
 use tokio::sync::watch;
 
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
+pub use reload::ReloadError;
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
@@ -25,6 +27,7 @@ use crate::learned_facts::LearnedFacts;
 use crate::responder_bridge::ResponderBridge;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
+use crate::teams::Teams;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
 use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
@@ -50,6 +53,8 @@ pub struct Runtime {
     learning: LearnedFacts,
     /// The rule by which callers over HTTP are told apart.
     pub(crate) callers: Arc<Callers>,
+    /// The rules, where there are any.
+    teams: Option<Arc<Teams>>,
 }
 
 impl Runtime {
@@ -101,6 +106,7 @@ impl Runtime {
             opening,
             learning,
             callers: Arc::new(callers),
+            teams: None,
         };
         if !config.in_memory
             && let Ok(Err(fault)) =
@@ -109,6 +115,7 @@ impl Runtime {
             // What is wrong with the record is told when it is first needed.
             tracing::warn!(%fault, "results that were kept could not be read");
         }
+        runtime.start_teams(config);
         runtime.serve_inbox(config, &folder).await?;
         runtime.responders = Arc::new(runtime.start_responders(config)?);
         Ok(runtime)
@@ -223,6 +230,7 @@ impl Runtime {
             server: name.clone(),
             identity,
             caller: caller.clone(),
+            teams: self.teams.clone(),
             link: Arc::new(link),
             answerer: self.responders.get(name).cloned(),
         }

@@ -30,6 +30,7 @@ use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::responder_bridge::ResponderBridge;
 use crate::session::turn_waker::TurnWaker;
+use crate::teams::Teams;
 pub(crate) use driver::Driver;
 use record_effects::{Executed, PendingChange, ToWrite};
 
@@ -121,8 +122,9 @@ pub(crate) struct SessionContext {
     /// The caller and the server of these calls, as the record tells them apart.
     pub identity: SessionIdentity,
     /// The caller, as its newest proof names it.
-    #[expect(dead_code, reason = "rules will read it")]
     pub caller: Arc<CurrentCaller>,
+    /// The rules, where there are any.
+    pub teams: Option<Arc<Teams>>,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
     /// The responder that is asked at once what comes to the operator's desk.
@@ -150,6 +152,10 @@ impl Session {
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
+            decisions: who
+                .teams
+                .as_ref()
+                .map(|teams| teams.decisions(&who.server, who.caller.clone(), settings.open_for)),
             ..settings
         };
         let relay = Mutex::new(Relay::new(settings, seal));

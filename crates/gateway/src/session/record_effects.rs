@@ -75,9 +75,10 @@ impl Session {
                 if let Applied::Now(created) = &created {
                     write(None, std::slice::from_ref(&created.id));
                 }
-                let via = asked.via;
+                // People whom a rule asks answer as themselves, in the inbox.
+                let asks_responder = asked.via == AskedVia::People && asked.team.is_none();
                 self.then(Vec::new(), created, move |session, created| match created {
-                    Ok(created) => Some(session.recorded(question, created, via)),
+                    Ok(created) => Some(session.recorded(question, created, asks_responder)),
                     Err(fault) => Some(session.not_recorded(question, &fault)),
                 })
             }
@@ -253,8 +254,8 @@ impl Session {
         }
     }
 
-    fn recorded(&self, question: AskId, created: Recorded, via: AskedVia) -> Event {
-        let to_ask = via == AskedVia::People && !created.answered;
+    fn recorded(&self, question: AskId, created: Recorded, asks_responder: bool) -> Event {
+        let to_ask = asks_responder && !created.answered;
         if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
             let key = SessionKey(question.0);
             answerer.ask(created.id.clone(), key, self.tell.clone());

@@ -36,7 +36,14 @@ impl Decisions for Fixed {
             .unwrap_or(Planned::Caller { open_for: None })
     }
 
-    fn approved(&self, _: Timestamp, _: &CallSummary, approval: &Approval, answers: &str) {
+    fn approved(
+        &self,
+        _: Timestamp,
+        _: &CallSummary,
+        approval: &Approval,
+        answers: &str,
+        _: &[String],
+    ) {
         let said = format!("{} {answers}", approval.people.rule);
         self.approved.lock().unwrap().push(said);
     }

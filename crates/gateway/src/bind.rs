@@ -1,0 +1,549 @@
+//! The facts of a running gateway, bound to its rules: who calls what, what is asked, and what the rules say of it. The functions that
+//! decide are those of `mcp-elicit rules simulate`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::form::Kind;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
+use mcp_elicit_policy::{
+    Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, People, QuestionFacts, Rules,
+};
+use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller};
+use mcp_elicit_relay::decisions::{
+    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::callers::{self, CurrentCaller};
+use crate::teams::{GrantKey, Teams};
+
+/// The rules, for the calls of one caller at one server.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    teams: Arc<Teams>,
+    server: String,
+    caller: Arc<CurrentCaller>,
+    usual: Duration,
+}
+
+impl Binding {
+    /// Binds the rules to a caller and a server.
+    pub(crate) fn new(
+        teams: Arc<Teams>,
+        server: &str,
+        caller: Arc<CurrentCaller>,
+        usual: Duration,
+    ) -> Self {
+        let server = server.to_owned();
+        Self {
+            teams,
+            server,
+            caller,
+            usual,
+        }
+    }
+
+    fn people_asked(
+        &self,
+        rules: &Rules,
+        caller: &Caller,
+        rule: &str,
+        plan: &Plan,
+        digest: &str,
+        is_approval: bool,
+    ) -> Result<PeopleAsked, RuleRefusal> {
+        let asked = rules.people().named(&plan.ask.to);
+        let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let team_caller = TeamCaller {
+            person: known(&caller.person),
+            issuer: caller.issuer.clone(),
+            subject: caller.subject.clone(),
+            name: caller.name.clone(),
+        };
+        let team = Team::new(rule, digest, team_caller, plan, asked, self.usual);
+        let team = if is_approval {
+            team.for_approval()
+        } else {
+            team
+        };
+        let team = team.to_plan().map_err(|_| RuleRefusal {
+            rule: rule.to_owned(),
+            reason: "its plan cannot be stored".to_owned(),
+        })?;
+        Ok(PeopleAsked {
+            rule: rule.to_owned(),
+            team,
+            open_for: plan.open_for(self.usual),
+            hands_back: plan.on_timeout == OnTimeout::HandBack,
+        })
+    }
+
+    fn refused(&self, rule: &str, reason: &str, call: Option<&CallSummary>) -> RuleRefusal {
+        self.teams.tell(RulesEvent::Refused {
+            rule: rule.to_owned(),
+            server: self.server.clone(),
+            principal: self.caller.get().binding().to_owned(),
+            call: call.map(|call| (call.kind, call.target.clone())),
+        });
+        RuleRefusal {
+            rule: rule.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn grant_key(&self, call: &CallSummary, rule: String) -> GrantKey {
+        GrantKey {
+            caller: self.caller.get().binding().to_owned(),
+            server: self.server.clone(),
+            call: call.digest.clone(),
+            rule,
+        }
+    }
+}
+
+impl Decisions for Binding {
+    fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
+        let (rules, time) = self.teams.rules_at(now);
+        let (caller, groups) = identified(rules.people(), &self.caller.get());
+        let facts = facts(&caller, &groups, &self.server, Some((call, tool)), &time);
+        match rules.admit(&facts) {
+            policy::Admit::Free(_) => Admission::Free,
+            policy::Admit::Refuse(rule, refusal) => {
+                Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
+            }
+            policy::Admit::Approve(rule, approval) => {
+                let digest = approval_digest(rule, &approval);
+                let key = self.grant_key(call, digest);
+                let people =
+                    self.people_asked(&rules, &caller, rule, &approval.plan, &key.rule, true);
+                let people = match people {
+                    Ok(people) => people,
+                    Err(refusal) => return Admission::Refuse(refusal),
+                };
+                let edit = approval.edit;
+                let asked = Box::new(Approval { people, edit });
+                let granted = approval
+                    .good_for
+                    .and_then(|_| self.teams.granted(&key, now));
+                match granted {
+                    Some(answers) => {
+                        self.teams.tell(RulesEvent::GrantUsed {
+                            rule: rule.to_owned(),
+                            server: self.server.clone(),
+                            principal: key.caller,
+                            call: (call.kind, call.target.clone()),
+                        });
+                        Admission::Granted(asked, answers)
+                    }
+                    None => Admission::Approve(asked),
+                }
+            }
+        }
+    }
+
+    fn plan(
+        &self,
+        now: Timestamp,
+        call: Option<(&CallSummary, Option<&ToolFacts>)>,
+        question: QuestionParts<'_>,
+    ) -> Planned {
+        let (rules, time) = self.teams.rules_at(now);
+        let (caller, groups) = identified(rules.people(), &self.caller.get());
+        let facts = facts(&caller, &groups, &self.server, call, &time);
+        match rules.plan(&facts, &question_facts(question)) {
+            policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
+                let digest = digest_of(&[rule, &format!("{plan:?}")]);
+                match self.people_asked(&rules, &caller, rule, &plan, &digest, false) {
+                    Ok(people) => Planned::People(Box::new(people)),
+                    Err(refusal) => Planned::Refuse(refusal),
+                }
+            }
+            policy::Planned::Ask(_, plan) => Planned::Caller {
+                open_for: plan.deadline,
+            },
+            policy::Planned::Refuse(rule, refusal) => {
+                let call = call.map(|(call, _)| call);
+                Planned::Refuse(self.refused(rule, &refusal.reason, call))
+            }
+        }
+    }
+
+    fn approved(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        approval: &Approval,
+        answers: &str,
+        edited: &[String],
+    ) {
+        let rules = self.teams.rules();
+        let rule = rules.rule(&approval.people.rule);
+        self.teams.tell(RulesEvent::Approved {
+            rule: approval.people.rule.clone(),
+            server: self.server.clone(),
+            principal: self.caller.get().binding().to_owned(),
+            call: (call.kind, call.target.clone()),
+            edited: edited.to_vec(),
+        });
+        if let Some(policy::Decision::Approve(now_is)) = rule.map(policy::Rule::decision)
+            && let Some(good_for) = now_is.good_for
+            && approval_digest(&approval.people.rule, now_is) == approval.people.team.rule_digest
+        {
+            let key = self.grant_key(call, approval.people.team.rule_digest.clone());
+            self.teams.grant(key, answers, now, good_for);
+        }
+    }
+}
+
+/// Returns the digest of a rule that asks for approval.
+fn approval_digest(rule: &str, approval: &policy::Approval) -> String {
+    digest_of(&[rule, &format!("{approval:?}")])
+}
+
+fn digest_of(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    HEXLOWER.encode(&hash.finalize()[..16])
+}
+
+fn facts<'a>(
+    caller: &'a Caller,
+    groups: &'a [String],
+    server: &'a str,
+    call: Option<(&'a CallSummary, Option<&'a ToolFacts>)>,
+    now: &'a Now,
+) -> Facts<'a> {
+    let call = call.map(|(call, tool)| Call {
+        kind: call.kind,
+        target: &call.target,
+        arguments: call.arguments.as_deref(),
+        annotations: annotations(tool),
+    });
+    Facts {
+        caller,
+        groups,
+        server,
+        call,
+        now,
+    }
+}
+
+/// Returns a tool's annotations: the specification's defaults where the server lists none.
+fn annotations(tool: Option<&ToolFacts>) -> Annotations {
+    let usual = Annotations::default();
+    let Some(tool) = tool else {
+        return usual;
+    };
+    Annotations {
+        read_only: tool.read_only.unwrap_or(usual.read_only),
+        destructive: tool.destructive.unwrap_or(usual.destructive),
+        idempotent: tool.idempotent.unwrap_or(usual.idempotent),
+        open_world: tool.open_world.unwrap_or(usual.open_world),
+    }
+}
+
+/// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
+pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, Vec<String>) {
+    let subject = match caller.kind() {
+        callers::CallerKind::Local => "",
+        callers::CallerKind::Subject => caller.subject(),
+        callers::CallerKind::Unverified | callers::CallerKind::Key => "",
+    };
+    let person = match caller.kind() {
+        callers::CallerKind::Local => local_person(people, caller.subject()),
+        callers::CallerKind::Subject => people.find(subject, caller.mail()).unwrap_or_default(),
+        callers::CallerKind::Unverified | callers::CallerKind::Key => "",
+    };
+    let mut groups: BTreeSet<String> = caller.claims().iter().cloned().collect();
+    groups.extend(people.groups_of(person, caller.claims()));
+    let found = Caller {
+        issuer: caller.issuer().to_owned(),
+        subject: caller.subject().to_owned(),
+        name: caller.name().to_owned(),
+        mail: caller.mail().to_owned(),
+        client: caller.client().to_owned(),
+        person: person.to_owned(),
+        kind: match caller.kind() {
+            callers::CallerKind::Local => CallerKind::Local,
+            callers::CallerKind::Subject | callers::CallerKind::Unverified => CallerKind::Subject,
+            callers::CallerKind::Key => CallerKind::Key,
+        },
+    };
+    (found, groups.into_iter().collect())
+}
+
+/// Returns the person of the file who is this user of the operating system.
+fn local_person<'p>(people: &'p People, user: &str) -> &'p str {
+    let is_user = |entry: &mcp_elicit_policy::people::PersonEntry| {
+        !user.is_empty() && entry.local_user.as_deref() == Some(user)
+    };
+    let found = people.people.iter().find(|(_, entry)| is_user(entry));
+    found.map_or("", |(name, _)| name)
+}
+
+/// Returns a question as rules see it.
+fn question_facts(question: QuestionParts<'_>) -> QuestionFacts {
+    let host = match question.request {
+        ElicitRequest::Url { url, .. } => Link::parse(url)
+            .map(|link| link.host().ascii().to_owned())
+            .unwrap_or_default(),
+        ElicitRequest::Form { .. } => String::new(),
+    };
+    QuestionFacts {
+        mode: question.request.mode().as_str().to_owned(),
+        message: question.request.message().to_owned(),
+        host,
+        credentials: question.has_credentials,
+        fields: question.form.map(fields_of).unwrap_or_default(),
+    }
+}
+
+fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
+    let fields = form.fields().iter().map(|field| {
+        let (kind, format, options) = match field.kind() {
+            Kind::Text(text) => (
+                "string",
+                text.format.map_or("", |format| format.as_str()),
+                0,
+            ),
+            Kind::Number(_) => ("number", "", 0),
+            Kind::Integer(_) => ("integer", "", 0),
+            Kind::Boolean(_) => ("boolean", "", 0),
+            Kind::Choice(choice) => ("choice", "", choice.options.len()),
+            Kind::Choices(choices) => ("choices", "", choices.options.len()),
+        };
+        let facts = FieldFacts {
+            kind: kind.to_owned(),
+            format: format.to_owned(),
+            required: field.required(),
+            options: i64::try_from(options).unwrap_or(i64::MAX),
+        };
+        (field.name().to_owned(), facts)
+    });
+    fields.collect()
+}
+
+#[cfg(all(test, feature = "teams"))]
+mod tests {
+    use mcp_elicit_core::wire::CallKind;
+    use mcp_elicit_policy::rules::Preview;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FILE: &str = r#"
+        [people.ada]
+        mail = "ada@example.com"
+        local-user = "ada"
+        [people.bob]
+        mail = "bob@example.com"
+        [groups]
+        ops = ["ada", "bob"]
+        [[rules]]
+        name = "never"
+        tool = "drop_*"
+        refuse = "not here"
+        [[rules]]
+        name = "reads"
+        when = "annotations.readOnly"
+        allow = true
+        [[rules]]
+        name = "careful"
+        tool = "delete_*"
+        approve = true
+        ask = { group = "ops", not-caller = true }
+        edit = ["/path"]
+        good-for = "10m"
+        [[rules]]
+        name = "no-secrets"
+        refuse-credentials = true
+        [[rules]]
+        name = "production"
+        when = 'arguments.environment == "production"'
+        ask = { group = "ops", need = 2 }
+        deadline = "30m"
+        on-timeout = "hand-back"
+        [[rules]]
+        name = "own"
+        when = 'caller.person == "ada"'
+        ask = "caller"
+        deadline = "5m"
+    "#;
+
+    fn binding() -> (Binding, tokio::sync::mpsc::Receiver<RulesEvent>) {
+        let (teams, events) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()));
+        let caller = CurrentCaller::new(callers::Caller::local());
+        (
+            Binding::new(teams, "s", caller, Duration::from_hours(24)),
+            events,
+        )
+    }
+
+    fn call(tool: &str, arguments: Option<&str>) -> CallSummary {
+        CallSummary {
+            kind: CallKind::Tool,
+            target: tool.to_owned(),
+            arguments: arguments.map(str::to_owned),
+            digest: format!("{tool} {arguments:?}"),
+        }
+    }
+
+    /// Returns the rule and the kind of a decision, as `simulate` previews it.
+    fn simulated(preview: &Preview<'_>) -> String {
+        match (&preview.admit, preview.planned.as_ref()) {
+            (policy::Admit::Refuse(rule, _), _) => format!("refuse {rule}"),
+            (policy::Admit::Approve(rule, _), _) => format!("approve {rule}"),
+            (policy::Admit::Free(_), Some(policy::Planned::Refuse(rule, _))) => {
+                format!("not asked {rule}")
+            }
+            (policy::Admit::Free(_), Some(policy::Planned::Ask(_, plan)))
+                if plan.ask.is_caller() =>
+            {
+                format!("caller {:?}", plan.deadline)
+            }
+            (policy::Admit::Free(_), Some(policy::Planned::Ask(rule, _))) => {
+                format!("people {}", rule.unwrap_or_default())
+            }
+            (policy::Admit::Free(_), None) => "free".to_owned(),
+        }
+    }
+
+    fn decided(
+        binding: &Binding,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+        question: QuestionParts<'_>,
+    ) -> String {
+        let now = Timestamp::from_millis(1_000);
+        match binding.admit(now, call, tool) {
+            Admission::Refuse(refusal) => format!("refuse {}", refusal.rule),
+            Admission::Approve(approval) => format!("approve {}", approval.people.rule),
+            Admission::Granted(..) => "granted".to_owned(),
+            Admission::Free => match binding.plan(now, Some((call, tool)), question) {
+                Planned::Refuse(refusal) => format!("not asked {}", refusal.rule),
+                Planned::Caller { open_for } => format!("caller {open_for:?}"),
+                Planned::People(people) => format!("people {}", people.rule),
+            },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_gateway_decides_as_simulate_says(
+            tool in "(drop|delete|get|put)_[ab]",
+            environment in proptest::option::of("(production|test)"),
+            read_only in proptest::option::of(any::<bool>()),
+            has_credentials in any::<bool>(),
+            is_url in any::<bool>(),
+        ) {
+            let (binding, _events) = binding();
+            let arguments = environment.map(|environment| format!(r#"{{"environment":"{environment}"}}"#));
+            let call = call(&tool, arguments.as_deref());
+            let tool = ToolFacts { read_only, ..ToolFacts::default() };
+            let request = if is_url {
+                ElicitRequest::Url {
+                    message: "Go".to_owned(),
+                    url: "https://a.example/x".to_owned(),
+                    elicitation_id: None,
+                }
+            } else {
+                ElicitRequest::form("Who?", &serde_json::json!({"type": "object", "properties": {}}))
+            };
+            let question = QuestionParts { request: &request, form: None, has_credentials };
+            let (rules, time) = binding.teams.rules_at(Timestamp::from_millis(1_000));
+            let (caller, groups) = identified(rules.people(), &binding.caller.get());
+            let facts = facts(&caller, &groups, "s", Some((&call, Some(&tool))), &time);
+            let asked = question_facts(question);
+            let preview = rules.preview(&facts, Some(&asked));
+            prop_assert_eq!(decided(&binding, &call, Some(&tool), question), simulated(&preview));
+        }
+    }
+
+    #[test]
+    fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_for_no_longer() {
+        let (binding, mut events) = binding();
+        let at = Timestamp::from_millis;
+        let call_a = call("delete_a", None);
+        let Admission::Approve(approval) = binding.admit(at(1_000), &call_a, None) else {
+            panic!("the rule asks for approval");
+        };
+        binding.approved(
+            at(1_000),
+            &call_a,
+            &approval,
+            r#"{"/path":"x"}"#,
+            &["/path".to_owned()],
+        );
+        let granted = binding.admit(at(500_000), &call_a, None);
+        assert!(
+            matches!(&granted, Admission::Granted(_, answers) if answers == r#"{"/path":"x"}"#)
+        );
+        let others = [call("delete_b", None), call("delete_a", Some("{}"))];
+        for other in others {
+            assert!(matches!(
+                binding.admit(at(2_000), &other, None),
+                Admission::Approve(_)
+            ));
+        }
+        assert!(matches!(
+            binding.admit(at(601_001), &call_a, None),
+            Admission::Approve(_)
+        ));
+        let changed = FILE.replace("good-for = \"10m\"", "good-for = \"20m\"");
+        binding
+            .teams
+            .replace(Arc::new(Rules::parse(&changed).unwrap()));
+        assert!(
+            matches!(
+                binding.admit(at(2_000), &call_a, None),
+                Admission::Approve(_)
+            ),
+            "another rule"
+        );
+        let mut told = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            told.push(
+                format!("{event:?}")
+                    .split([' ', '{'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+        assert_eq!(told, ["Approved", "GrantUsed"]);
+    }
+
+    #[test]
+    fn without_a_known_call_rules_about_calls_restrict() {
+        let (binding, _events) = binding();
+        let request = ElicitRequest::form(
+            "Who?",
+            &serde_json::json!({"type": "object", "properties": {}}),
+        );
+        let question = QuestionParts {
+            request: &request,
+            form: None,
+            has_credentials: false,
+        };
+        let planned = binding.plan(Timestamp::from_millis(1_000), None, question);
+        let Planned::People(people) = planned else {
+            panic!("the condition cannot be judged: {planned:?}");
+        };
+        assert_eq!(
+            (people.rule.as_str(), people.hands_back),
+            ("production", true)
+        );
+        assert_eq!(people.open_for, Duration::from_mins(30));
+    }
+}

@@ -1,0 +1,125 @@
+//! The configuration is read again while the gateway runs: all of its rules, people, groups and roles take effect, or none.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_policy::Rules;
+use mcp_elicit_record::Record;
+use mcp_elicit_record::team::RulesEvent;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use super::Runtime;
+use crate::config::{Config, ConfigError};
+use crate::teams::Teams;
+
+/// Why a configuration that was read again is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It has mistakes.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It has no rules, people, groups or roles any more.
+    #[error("the file has no tables of teams any more; stop the gateway to run without them")]
+    NoTeams,
+}
+
+impl Runtime {
+    /// Puts the rules of a configuration in force, where it has any.
+    pub(super) fn start_teams(&mut self, config: &Config) {
+        let Some(rules) = &config.teams else {
+            return;
+        };
+        let (teams, events) = Teams::new(rules.clone());
+        teams.tell(loaded(rules));
+        tokio::spawn(write_events(self.record.clone(), events));
+        self.teams = Some(teams);
+    }
+
+    /// Returns the rules and people in force; `None` where the configuration has none.
+    pub fn rules(&self) -> Option<Arc<Rules>> {
+        Some(self.teams.as_ref()?.rules())
+    }
+
+    /// Takes the rules, people, groups and roles of a configuration that was read again. Open questions keep the plan that they were
+    /// asked by.
+    ///
+    /// # Errors
+    /// When it has any mistake: then everything stays as it is.
+    pub fn reload(&self, text: &str) -> Result<(), ReloadError> {
+        let Some(teams) = &self.teams else {
+            return Err(ReloadError::NoTeams);
+        };
+        let read = Config::parse(text).map_err(ReloadError::from);
+        match read.and_then(|config| config.teams.ok_or(ReloadError::NoTeams)) {
+            Ok(rules) => {
+                teams.tell(loaded(&rules));
+                teams.replace(rules);
+                Ok(())
+            }
+            Err(error) => {
+                teams.tell(RulesEvent::Rejected);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads the file again on each SIGHUP, where rules are in force. Runs in a tokio runtime.
+    pub fn reload_on_signal(&self, path: PathBuf) {
+        #[cfg(unix)]
+        if self.teams.is_some() {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+                tracing::error!("the gateway cannot listen for SIGHUP");
+                return;
+            };
+            let runtime = self.clone();
+            tokio::spawn(async move {
+                while hangup.recv().await.is_some() {
+                    runtime.reload_file(&path).await;
+                }
+            });
+        }
+        #[cfg(not(unix))]
+        drop(path);
+    }
+
+    #[cfg(unix)]
+    async fn reload_file(&self, path: &std::path::Path) {
+        match tokio::fs::read_to_string(path).await {
+            Err(error) => {
+                tracing::error!(%error, "the configuration cannot be read; the rules stay as they are")
+            }
+            Ok(text) => match self.reload(&text) {
+                Ok(()) => tracing::info!(
+                    "the rules were read again and are in force; other settings need a restart"
+                ),
+                Err(error) => {
+                    tracing::error!(%error, "the configuration has mistakes; the rules stay as they are")
+                }
+            },
+        }
+    }
+}
+
+fn loaded(rules: &Rules) -> RulesEvent {
+    let all = rules.rules();
+    let mut hash = Sha256::new();
+    for rule in all {
+        hash.update(format!("{:?} {:?}\n", rule.name(), rule.decision()));
+    }
+    hash.update(format!("{:?}", rules.people()));
+    RulesEvent::Loaded {
+        digest: HEXLOWER.encode(&hash.finalize()[..16]),
+        rules: all.len(),
+    }
+}
+
+async fn write_events(record: Arc<Record>, mut events: mpsc::Receiver<RulesEvent>) {
+    while let Some(event) = events.recv().await {
+        if let Err(fault) = record.note_rules(&event).await {
+            tracing::error!(%fault, "an event of the rules could not be written into the audit");
+        }
+    }
+}
