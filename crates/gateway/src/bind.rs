@@ -255,14 +255,11 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
 
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
 pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, Vec<String>) {
-    let subject = match caller.kind() {
-        callers::CallerKind::Local => "",
-        callers::CallerKind::Subject => caller.subject(),
-        callers::CallerKind::Unverified | callers::CallerKind::Key => "",
-    };
     let person = match caller.kind() {
         callers::CallerKind::Local => local_person(people, caller.subject()),
-        callers::CallerKind::Subject => people.find(subject, caller.mail()).unwrap_or_default(),
+        callers::CallerKind::Subject => people
+            .find(caller.subject(), caller.mail())
+            .unwrap_or_default(),
         callers::CallerKind::Unverified | callers::CallerKind::Key => "",
     };
     let mut groups: BTreeSet<String> = caller.claims().iter().cloned().collect();
@@ -334,7 +331,8 @@ fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
     fields.collect()
 }
 
-#[cfg(all(test, feature = "teams"))]
+#[cfg(test)]
+#[cfg(feature = "teams")]
 mod tests {
     use mcp_elicit_core::wire::CallKind;
     use mcp_elicit_policy::rules::Preview;

@@ -76,7 +76,8 @@ pub(crate) fn zone_of(name: Option<&str>) -> Result<jiff::tz::TimeZone, ()> {
     }
 }
 
-#[cfg(all(test, feature = "teams"))]
+#[cfg(test)]
+#[cfg(feature = "teams")]
 mod tests {
     use super::super::Config;
 

@@ -20,6 +20,9 @@ pub enum ReloadError {
     /// It has mistakes.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// It cannot be read.
+    #[error("the configuration cannot be read")]
+    Unreadable(#[from] std::io::Error),
     /// It has no rules, people, groups or roles any more.
     #[error("the file has no tables of teams any more; stop the gateway to run without them")]
     NoTeams,
@@ -77,7 +80,7 @@ impl Runtime {
             let runtime = self.clone();
             tokio::spawn(async move {
                 while hangup.recv().await.is_some() {
-                    runtime.reload_file(&path).await;
+                    runtime.reload_file(&path);
                 }
             });
         }
@@ -86,19 +89,17 @@ impl Runtime {
     }
 
     #[cfg(unix)]
-    async fn reload_file(&self, path: &std::path::Path) {
-        match tokio::fs::read_to_string(path).await {
-            Err(error) => {
-                tracing::error!(%error, "the configuration cannot be read; the rules stay as they are")
-            }
-            Ok(text) => match self.reload(&text) {
-                Ok(()) => tracing::info!(
-                    "the rules were read again and are in force; other settings need a restart"
-                ),
-                Err(error) => {
-                    tracing::error!(%error, "the configuration has mistakes; the rules stay as they are")
-                }
-            },
+    fn reload_file(&self, path: &std::path::Path) {
+        let reloaded = match std::fs::read_to_string(path) {
+            Ok(text) => self.reload(&text),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = reloaded {
+            tracing::error!(%error, "the rules stay as they are");
+        } else {
+            tracing::info!(
+                "the rules were read again and are in force; other settings need a restart"
+            );
         }
     }
 }
