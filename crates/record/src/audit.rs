@@ -10,7 +10,7 @@ use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_key
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
-pub const EVENTS: [&str; 34] = [
+pub const EVENTS: [&str; 36] = [
     "asked",
     "shown",
     "answered",
@@ -34,6 +34,8 @@ pub const EVENTS: [&str; 34] = [
     "commented",
     "reminded",
     "escalated",
+    "notified",
+    "notification-failed",
     "rules-loaded",
     "rules-rejected",
     "refused-by-rule",

@@ -14,6 +14,8 @@
 //! | `deliver` | answers are taken out for the server, once, and what became of them |
 //! | `sweep` | what is due is ended; what other gateways did is passed on |
 //! | [`team`] | the people whom a rule asks: their acts on one question, reminders and escalations |
+//! | [`timeline`] | what happened to such a question, in order |
+//! | [`outbox`] | the messages to people that are made of it |
 //! | `calls` | calls that nobody waits for, and their results |
 //! | [`candidates`] | the calls that a question may be for |
 //! | `presence` | whether other gateways share the record, and what they left in it |
@@ -35,6 +37,7 @@ mod event;
 pub mod identity;
 pub mod key_files;
 mod known;
+pub mod outbox;
 mod presence;
 mod row;
 pub mod state_file;
@@ -42,6 +45,7 @@ pub mod store;
 mod submit;
 mod sweep;
 pub mod team;
+pub mod timeline;
 
 use std::collections::HashMap;
 use std::io;

@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::row::{RowChange, Stepped};
+use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
 use crate::store::{Change, Durability, Row, Store as _, StoreError, Write};
 
@@ -77,6 +78,9 @@ pub struct Team {
     entered: Option<Sealed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     comments: Vec<Sealed>,
+    /// The events between the asking and the end.
+    #[serde(default, skip_serializing_if = "Timeline::is_empty")]
+    pub(crate) timeline: Timeline,
 }
 
 /// A sealed text of a person.
@@ -357,6 +361,7 @@ impl Team {
             quorum: Quorum::new(plan, asked),
             entered: None,
             comments: Vec::new(),
+            timeline: Timeline::default(),
         }
     }
 
@@ -603,6 +608,9 @@ impl Record {
         for (_, members) in &mut audit {
             members["by"] = format!("person:{}", by.person).into();
         }
+        for (event, members) in &audit {
+            next.timeline.add(event, now, members);
+        }
         let audit = audit
             .into_iter()
             .map(|(event, members)| entry(event, row, now, members));
@@ -712,10 +720,15 @@ impl Record {
         let mut audit = Vec::new();
         for due in due {
             match due {
-                Due::Remind => audit.push(entry("reminded", row, now, json!({"by": "timer"}))),
+                Due::Remind => {
+                    let members = json!({"by": "timer"});
+                    next.timeline.add("reminded", now, &members);
+                    audit.push(entry("reminded", row, now, members));
+                }
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
                     let members = json!({"by": "timer", "to": to.to_string()});
+                    next.timeline.add("escalated", now, &members);
                     audit.push(entry("escalated", row, now, members));
                 }
                 // The lifecycle has the deadline.

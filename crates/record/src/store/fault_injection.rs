@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
+use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, Filter, FinishedCall, Memory, Page, Row, Store, StoreError, Stored, Write,
 };
@@ -81,5 +82,43 @@ impl Store for Failing {
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         self.below.audit(from, most)
+    }
+
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+        self.below.untold(most)
+    }
+
+    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+        self.below.notified(notified)
+    }
+
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        self.below.take_notifications(now, lease_end, most)
+    }
+
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool> {
+        self.below.finish_notification(taken, tried, now)
+    }
+
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+        self.below.notify_again(id, now, until)
+    }
+
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        self.below.notifications(filter, most)
     }
 }

@@ -1,11 +1,15 @@
 //! A store in memory: for tests, and for operators who want nothing on disk. Gone with the process.
 
+mod outbox;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
+use self::outbox::Outbox;
+use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, Page, Row, SERVERS_LEARNED, Store, Stored,
     Write, chained,
@@ -17,6 +21,7 @@ struct Inner {
     audit: Vec<AuditEntry>,
     calls: BTreeMap<String, FinishedCall>,
     key: Option<ChainKey>,
+    outbox: Outbox,
     /// The facts learned of servers, and when.
     learned: BTreeMap<String, (Timestamp, String)>,
 }
@@ -51,6 +56,7 @@ impl Inner {
     fn write(&mut self, wanted: &Write) -> bool {
         match wanted {
             Write::Insert { row, audit } => {
+                self.outbox.note(row);
                 self.rows.insert(row.id.clone(), Row::clone(row));
                 for entry in audit {
                     self.append(entry.clone());
@@ -66,6 +72,7 @@ impl Inner {
                     return false;
                 }
                 for change in changes {
+                    self.outbox.note(&change.row);
                     self.rows.insert(change.row.id.clone(), change.row.clone());
                     for entry in &change.audit {
                         self.append(entry.clone());
@@ -194,6 +201,8 @@ impl Store for Memory {
         let count = self.with(|inner| {
             let all = inner.rows.len();
             inner.rows.retain(|_, row| !is_old(row));
+            let Inner { rows, outbox, .. } = inner;
+            outbox.purge(before, rows);
             all - inner.rows.len()
         });
         async move { Ok(count) }.boxed()
@@ -251,6 +260,61 @@ impl Store for Memory {
                 .cloned()
                 .collect::<Vec<_>>()
         });
+        async { Ok(found) }.boxed()
+    }
+
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+        let found = self.with(|inner| {
+            let untold = inner.outbox.untold();
+            let mut found: Vec<_> = untold
+                .filter_map(|(id, told)| {
+                    let row = inner.rows.get(id)?.clone();
+                    Some(Untold { row, told })
+                })
+                .collect();
+            found.sort_by_key(|one| one.row.lifecycle.asked_at());
+            found.truncate(most);
+            found
+        });
+        async { Ok(found) }.boxed()
+    }
+
+    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+        self.with(|inner| inner.outbox.notified(notified));
+        async { Ok(()) }.boxed()
+    }
+
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        let taken = self.with(|inner| inner.outbox.take(now, lease_end, most));
+        async { Ok(taken) }.boxed()
+    }
+
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool> {
+        let done = self.with(|inner| inner.outbox.finish(taken, &tried, now));
+        async move { Ok(done) }.boxed()
+    }
+
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+        let done = self.with(|inner| inner.outbox.again(&id, now, until));
+        async move { Ok(done) }.boxed()
+    }
+
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        let found = self.with(|inner| inner.outbox.list(&filter, most));
         async { Ok(found) }.boxed()
     }
 }

@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::IdentityKey;
 use crate::team::Team;
+use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
 pub mod memory;
+pub mod outbox;
 pub mod sqlite;
 pub mod writer;
 
@@ -316,6 +318,33 @@ pub trait Store: Send + Sync + 'static {
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;
     /// Returns what was learned of a server.
     fn learned(&self, server: String) -> Stored<'_, Option<String>>;
+
+    /// Questions whose course may hold what people were not told, the oldest first. At most so many.
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>>;
+    /// Queues messages of a question, and notes that its people are told so far.
+    fn notified(&self, notified: Notified) -> Stored<'_, ()>;
+    /// Takes messages whose time has come, and those whose lease has ended, until `lease_end`. Each is taken once.
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>>;
+    /// Writes the result of a try; `false` where somebody else has taken the message since.
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool>;
+    /// Queues a message that has failed again, to be tried until then; `false` where it has not failed.
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool>;
+    /// Returns messages, at most so many.
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>>;
 
     /// Writes a new row, and what the audit says of it.
     fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {

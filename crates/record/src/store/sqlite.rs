@@ -4,6 +4,7 @@
 //! A question that is being asked waits for this, so a write is one trip to the connection's thread: a transaction of
 //! several statements sent as one, which does all or nothing by its own conditions.
 
+mod outbox;
 mod questions;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, Page, Row,
     SERVERS_LEARNED, Store, StoreError, Stored, Write,
@@ -25,13 +27,14 @@ use crate::state_file;
 use questions::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
     include_str!("calls.sql"),
     include_str!("learned.sql"),
     include_str!("team.sql"),
+    include_str!("outbox.sql"),
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
@@ -379,6 +382,7 @@ impl Store for Sqlite {
 
     fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         async move {
+            self.purge_notifications(before).await?;
             let mut file = self.file().await?;
             let connection = file.connection()?;
             let query = sqlx::query(PURGE).bind(questions::millis(before));
@@ -490,5 +494,43 @@ impl Store for Sqlite {
             Ok(links.into_iter().map(link).collect())
         }
         .boxed()
+    }
+
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+        self.untold_rows(most).boxed()
+    }
+
+    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+        async move { self.write_notified(&notified).await }.boxed()
+    }
+
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        self.take_all(now, lease_end, most).boxed()
+    }
+
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool> {
+        async move { self.finish_one(taken, &tried, now).await }.boxed()
+    }
+
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+        async move { self.queue_again(&id, now, until).await }.boxed()
+    }
+
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        async move { self.list_notifications(&filter, most).await }.boxed()
     }
 }

@@ -16,6 +16,7 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
+use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{AuditEntry, Filter, FinishedCall, Page, Row, Store, StoreError, Stored, Write};
 
 /// The time that a write that nobody waits for waits for others.
@@ -376,5 +377,47 @@ impl Store for Writer {
             self.shared.store.audit(from, most).await
         }
         .boxed()
+    }
+
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.untold(most).await
+        }
+        .boxed()
+    }
+
+    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+        self.shared.store.notified(notified)
+    }
+
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        self.shared.store.take_notifications(now, lease_end, most)
+    }
+
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool> {
+        self.shared.store.finish_notification(taken, tried, now)
+    }
+
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+        self.shared.store.notify_again(id, now, until)
+    }
+
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        self.shared.store.notifications(filter, most)
     }
 }

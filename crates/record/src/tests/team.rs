@@ -1,5 +1,7 @@
 //! Questions that a rule addresses to people: two who agree, those who left, claims, comments, reminders and escalations.
 
+mod outbox;
+
 use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicU64, Ordering};

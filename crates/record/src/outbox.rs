@@ -1,0 +1,186 @@
+//! Messages to people about questions of rules: made of a question's course, taken to be sent, tried again, and told in the audit. What
+//! they say, and to whom they go, is the gateway's; a message that cannot be sent never holds up a question.
+
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::{Record, RecordError};
+use crate::store::outbox::{
+    Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
+};
+use crate::store::{Row, Store as _, Write};
+use mcp_elicit_core::lifecycle::Timestamp;
+
+/// The time within which a sender says what became of a message; others take it afterwards.
+pub const LEASE: Duration = Duration::from_mins(1);
+
+/// The time for which a message that was queued again is tried.
+const AGAIN: Duration = Duration::from_hours(1);
+
+/// A message to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The number of its event in the course.
+    pub number: usize,
+    /// The event's word.
+    pub event: String,
+    /// The time of the event.
+    pub at: Timestamp,
+    /// The channel, by name.
+    pub channel: String,
+    /// The recipient, as the sender reads it.
+    pub recipient: String,
+    /// The person, where it goes to one.
+    pub person: Option<String>,
+    /// The time of the first try.
+    pub due_at: Timestamp,
+    /// The time from which on it is not tried again.
+    pub until: Timestamp,
+}
+
+impl NewMessage {
+    fn of(self, question: &str) -> Notification {
+        let mut hash = Sha256::new();
+        let number = self.number.to_string();
+        for part in [question, &number, &self.channel, &self.recipient] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        Notification {
+            id: HEXLOWER.encode(&hash.finalize()[..16]),
+            question: question.to_owned(),
+            event: self.event,
+            channel: self.channel,
+            recipient: self.recipient,
+            person: self.person,
+            state: NotificationState::Due,
+            attempts: 0,
+            due_at: self.due_at,
+            until: self.until,
+            at: self.at,
+            done_at: None,
+            message: None,
+            why: None,
+        }
+    }
+}
+
+impl Record {
+    /// Returns questions whose course may hold what people were not told, each with the number of events that they were told of.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn untold(&self, most: usize) -> Result<Vec<(Row, usize)>, RecordError> {
+        let untold = self.store.untold(most).await?;
+        Ok(untold.into_iter().map(|one| (one.row, one.told)).collect())
+    }
+
+    /// Queues the messages for the events of a course, and notes that people are told of all of them. A message that was queued
+    /// before stays as it is, so that a repetition after a crash makes none twice.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn tell(&self, row: &Row, messages: Vec<NewMessage>) -> Result<(), RecordError> {
+        let notified = Notified {
+            question: row.id.clone(),
+            version: row.lifecycle.version(),
+            told: row.timeline().len(),
+            messages: messages.into_iter().map(|one| one.of(&row.id)).collect(),
+        };
+        Ok(self.store.notified(notified).await?)
+    }
+
+    /// Takes messages whose time has come, at most so many. The caller tries each and says what became of it within [`LEASE`];
+    /// a message of which nothing is said is taken again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn take_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
+        let now = self.now();
+        let lease_end = now.after(LEASE);
+        Ok(self.store.take_notifications(now, lease_end, most).await?)
+    }
+
+    /// Says what became of a message, and tells the audit. `false` where somebody else has taken it since.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn tried(&self, message: &Notification, tried: Tried) -> Result<bool, RecordError> {
+        let now = self.now();
+        let taken = Taken {
+            id: &message.id,
+            attempts: message.attempts,
+        };
+        let note = match &tried {
+            Tried::Sent(_) => Some(("notified", None)),
+            Tried::Failed(why) => Some(("notification-failed", Some(why.clone()))),
+            Tried::Later(..) | Tried::Skipped(_) => None,
+        };
+        if !self.store.finish_notification(taken, tried, now).await? {
+            return Ok(false);
+        }
+        if let Some((event, reason)) = note {
+            let mut entry = json!({
+                "at": now.as_millis(),
+                "event": event,
+                "id": message.question,
+                "by": "timer",
+                "of": message.event,
+                "channel": message.channel,
+            });
+            if let Some(person) = &message.person {
+                entry["to"] = format!("person:{person}").into();
+            }
+            if let Some(reason) = reason {
+                entry["reason"] = reason.into();
+            }
+            self.store.write(&[Write::Note(entry.to_string())]).await?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the messages of a question, the oldest first: who was told where, and who was not and why.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn messages_of(&self, question: &str) -> Result<Vec<Notification>, RecordError> {
+        let filter = NotificationFilter::Question(question.to_owned());
+        Ok(self.store.notifications(filter, 1_000).await?)
+    }
+
+    /// Returns messages that could not be sent, the newest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn failed_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
+        let failed = NotificationFilter::Failed;
+        Ok(self.store.notifications(failed, most).await?)
+    }
+
+    /// Returns the times at which a person was sent a message since then, the earliest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn notified_since(
+        &self,
+        person: &str,
+        since: Timestamp,
+    ) -> Result<Vec<Timestamp>, RecordError> {
+        let filter = NotificationFilter::SentTo(person.to_owned(), since);
+        let sent = self.store.notifications(filter, 1_000).await?;
+        Ok(sent.into_iter().filter_map(|one| one.done_at).collect())
+    }
+
+    /// Queues a message that has failed once more; `false` where there is no such message.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn send_again(&self, id: &str) -> Result<bool, RecordError> {
+        let now = self.now();
+        let until = now.after(AGAIN);
+        Ok(self.store.notify_again(id.to_owned(), now, until).await?)
+    }
+}
