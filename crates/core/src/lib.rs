@@ -14,6 +14,7 @@
 //! | [`secrecy`] | whether a form asks for a credential |
 //! | [`question`] | a question between relay and record |
 //! | [`view`] | how a question is shown to a person: origin, call, message, warnings |
+//! | `seal` | authenticated encryption, its nonces handed in (feature `seal`) |
 //! | [`rate`] | whether one more question is within the rate limit |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
@@ -28,6 +29,8 @@ pub mod lint;
 mod number;
 pub mod question;
 pub mod rate;
+#[cfg(feature = "seal")]
+pub mod seal;
 pub mod secrecy;
 pub mod view;
 pub mod wire;

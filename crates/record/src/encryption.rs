@@ -5,29 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use data_encoding::HEXLOWER;
+pub use mcp_elicit_core::seal::OpenError;
+use mcp_elicit_core::seal::{Cipher, KEY};
 
 use crate::state_file;
 
-const KEY: usize = 32;
-const NONCE: usize = 24;
 /// The most keys that a file may hold: the newest, and the one before it.
 const MAX_KEYS: usize = 2;
 
 /// The keys that seal values: the newest seals, each opens.
 #[derive(Clone)]
 pub struct Encryption {
-    ciphers: Arc<RwLock<Vec<XChaCha20Poly1305>>>,
+    ciphers: Arc<RwLock<Vec<Cipher>>>,
     /// The file with the keys, read again where none of those that are known opens: they may have been changed meanwhile.
     path: Option<PathBuf>,
 }
-
-/// A sealed value cannot be read: another key, or not as it was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a sealed value cannot be opened with this key")]
-pub struct OpenError;
 
 impl Encryption {
     /// A key for this process alone.
@@ -56,7 +49,7 @@ impl Encryption {
         state_file::replace(path, &keys.concat())
     }
 
-    fn ciphers(&self) -> Vec<XChaCha20Poly1305> {
+    fn ciphers(&self) -> Vec<Cipher> {
         self.ciphers
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -64,7 +57,7 @@ impl Encryption {
     }
 
     /// Reads the keys again; `None` where there is no file of them.
-    fn read_again(&self) -> Option<Vec<XChaCha20Poly1305>> {
+    fn read_again(&self) -> Option<Vec<Cipher>> {
         let keys = ciphers(&keys_in(self.path.as_deref()?).ok()?);
         let mut known = self.ciphers.write().unwrap_or_else(PoisonError::into_inner);
         known.clone_from(&keys);
@@ -73,30 +66,18 @@ impl Encryption {
 
     /// Seals a value for one place.
     pub fn seal(&self, associated_data: &str, value: &str) -> io::Result<Vec<u8>> {
-        let nonce = random::<NONCE>()?;
-        let payload = Payload {
-            msg: value.as_bytes(),
-            aad: associated_data.as_bytes(),
-        };
         let ciphers = self.ciphers();
         let newest = ciphers.first().ok_or_else(|| io::Error::other("no key"))?;
-        let sealed = newest.encrypt(XNonce::from_slice(&nonce), payload);
-        let mut out = nonce.to_vec();
-        out.extend(sealed.map_err(|_| io::Error::other("the value is too long to seal"))?);
-        Ok(out)
+        let sealed = newest.seal(&random()?, associated_data.as_bytes(), value.as_bytes());
+        sealed.map_err(io::Error::other)
     }
 
     /// Opens what was sealed for this place.
     pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, OpenError> {
-        let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(OpenError)?;
-        let with = |ciphers: &[XChaCha20Poly1305]| {
-            ciphers.iter().find_map(|cipher| {
-                let payload = Payload {
-                    msg: text,
-                    aad: associated_data.as_bytes(),
-                };
-                cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
-            })
+        let place = associated_data.as_bytes();
+        let with = |ciphers: &[Cipher]| {
+            let mut opened = ciphers.iter().map(|cipher| cipher.open(place, sealed));
+            opened.find_map(Result::ok)
         };
         let open = with(&self.ciphers()).or_else(|| with(&self.read_again()?));
         String::from_utf8(open.ok_or(OpenError)?).map_err(|_| OpenError)
@@ -118,9 +99,8 @@ pub fn random_id() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
-fn ciphers(keys: &[[u8; KEY]]) -> Vec<XChaCha20Poly1305> {
-    let cipher = |key: &[u8; KEY]| XChaCha20Poly1305::new(key.into());
-    keys.iter().map(cipher).collect()
+fn ciphers(keys: &[[u8; KEY]]) -> Vec<Cipher> {
+    keys.iter().map(Cipher::new).collect()
 }
 
 /// The keys in this file, the newest first.

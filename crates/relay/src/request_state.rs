@@ -7,8 +7,6 @@
 
 use std::fmt;
 
-use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
@@ -17,16 +15,16 @@ use sha2::{Digest as _, Sha256};
 use crate::calls;
 use crate::frame_edit::OWN;
 use crate::{CallKind, Timestamp};
+use mcp_elicit_core::seal::{Cipher, NONCE};
 use mcp_elicit_core::wire::Frame;
 
 /// The mark of this form, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
-const NONCE: usize = 24;
 
 /// The sealing of states for one caller and one server.
 #[derive(Clone)]
 pub struct StateSeal {
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
     nonces: [u8; 32],
 }
 
@@ -123,23 +121,17 @@ impl StateSeal {
             &[b"request state", server.as_bytes(), caller.as_bytes()],
         );
         Self {
-            cipher: XChaCha20Poly1305::new(&hash(&own, &[b"text"]).into()),
+            cipher: Cipher::new(&hash(&own, &[b"text"])),
             nonces: hash(&own, &[b"nonce"]),
         }
     }
 
     pub(crate) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
         let text = serde_json::to_vec(claims).ok()?;
-        let nonce = &hash(&self.nonces, &[call.0.as_bytes(), &text])[..NONCE];
-        let payload = Payload {
-            msg: &text,
-            aad: call.0.as_bytes(),
-        };
-        let sealed = self
-            .cipher
-            .encrypt(XNonce::from_slice(nonce), payload)
-            .ok()?;
-        let token = BASE64URL_NOPAD.encode(&[nonce, &sealed].concat());
+        let hash = hash(&self.nonces, &[call.0.as_bytes(), &text]);
+        let nonce = hash.first_chunk::<NONCE>()?;
+        let sealed = self.cipher.seal(nonce, call.0.as_bytes(), &text).ok()?;
+        let token = BASE64URL_NOPAD.encode(&sealed);
         Some(format!("{OWN}{FORM}{token}"))
     }
 
@@ -159,15 +151,7 @@ impl StateSeal {
     fn claims(&self, call: &CallBinding, state: &str) -> Option<StateClaims> {
         let token = state.strip_prefix(OWN)?.strip_prefix(FORM)?;
         let sealed = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
-        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
-        let payload = Payload {
-            msg: sealed,
-            aad: call.0.as_bytes(),
-        };
-        let text = self
-            .cipher
-            .decrypt(XNonce::from_slice(nonce), payload)
-            .ok()?;
+        let text = self.cipher.open(call.0.as_bytes(), &sealed).ok()?;
         serde_json::from_slice(&text).ok()
     }
 }

@@ -13,8 +13,7 @@ mod store;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use mcp_elicit_core::seal::{Cipher, NONCE};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +26,6 @@ pub use store::SqliteStore;
 pub use store::{MemoryStore, Store, StoreError, StoreFuture};
 
 const PREFIX: &str = "me1.";
-const NONCE: usize = 24;
 
 /// The facts that a sealed state is bound to: this principal, server and request, and nothing else.
 #[derive(Debug, Clone)]
@@ -110,17 +108,11 @@ pub(crate) fn is_ours(state: &str) -> bool {
 /// Seals `plain` for `bound` under the current key.
 pub(crate) fn seal(keys: &Keys, bound: &AssociatedData, plain: &[u8]) -> Result<String, SealError> {
     let key = keys.current();
-    let mut sealed = vec![0; NONCE];
-    fill(&mut sealed)?;
-    let payload = Payload {
-        msg: plain,
-        aad: &bound.associated_data(key.id()),
-    };
-    let cipher = XChaCha20Poly1305::new(key.bytes().into());
-    let text = cipher
-        .encrypt(XNonce::from_slice(&sealed), payload)
+    let mut nonce = [0; NONCE];
+    fill(&mut nonce)?;
+    let sealed = Cipher::new(key.bytes())
+        .seal(&nonce, &bound.associated_data(key.id()), plain)
         .map_err(|_| SealError::Malformed)?;
-    sealed.extend_from_slice(&text);
     Ok(format!(
         "{PREFIX}{}.{}",
         key.id(),
@@ -135,16 +127,14 @@ pub(crate) fn open(keys: &Keys, bound: &AssociatedData, state: &str) -> Result<V
     let sealed = URL_SAFE_NO_PAD
         .decode(sealed)
         .map_err(|_| SealError::Malformed)?;
-    let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(SealError::Malformed)?;
+    if sealed.len() < NONCE {
+        return Err(SealError::Malformed);
+    }
     let key = keys
         .find(key_id)
         .ok_or_else(|| SealError::UnknownKey(key_id.to_owned()))?;
-    let payload = Payload {
-        msg: text,
-        aad: &bound.associated_data(key_id),
-    };
-    XChaCha20Poly1305::new(key.bytes().into())
-        .decrypt(XNonce::from_slice(nonce), payload)
+    Cipher::new(key.bytes())
+        .open(&bound.associated_data(key_id), &sealed)
         .map_err(|_| SealError::Forged)
 }
 
