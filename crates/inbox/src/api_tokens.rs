@@ -324,6 +324,11 @@ impl ApiTokens {
     }
 }
 
+/// Returns `true` if a text claims to be a token that was made here.
+pub fn has_prefix(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
 /// Returns the id in the text of a token; `None` for what has another form.
 fn id_in(text: &str) -> Option<&str> {
     if text.len() > LONGEST {

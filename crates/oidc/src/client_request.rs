@@ -121,8 +121,7 @@ impl Provider {
         form: &[(&str, &str)],
         secret_in_body: bool,
     ) -> Result<Vec<u8>, OidcError> {
-        let mut body = Serializer::new(String::new());
-        body.extend_pairs(form);
+        let mut form = form.to_vec();
         let mut request = Request::post(endpoint)
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -135,13 +134,12 @@ impl Provider {
                 request = request.header(AUTHORIZATION, basic);
             }
             secret => {
-                body.append_pair("client_id", self.client_id());
-                if let Some(secret) = secret {
-                    body.append_pair("client_secret", secret);
-                }
+                form.push(("client_id", self.client_id()));
+                form.extend(secret.map(|secret| ("client_secret", secret)));
             }
         }
-        let request = request.body(body.finish().into_bytes());
+        let body = Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = request.body(body.into_bytes());
         let request = request.map_err(|error| OidcError::Setup(error.to_string()))?;
         let response = self.http().send(request).await?;
         let status = response.status();

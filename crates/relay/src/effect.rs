@@ -236,6 +236,8 @@ pub enum Event {
     Restarted,
     /// Hand every held call back: the gateway is about to stop.
     Drain,
+    /// Hand every held call back: its client has nothing more to show for it now. Made again, the call goes on.
+    HandBack,
     /// The gateway stops: who still waits is told.
     Stop,
     /// The client ended its session, or nobody used it any more: who still waits is told.

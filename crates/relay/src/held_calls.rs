@@ -127,6 +127,13 @@ impl Relay {
         self.tell_client(stream, frame, true);
     }
 
+    /// Every held call is handed back at once, to be made again by the same caller.
+    pub(crate) fn hand_back_all(&mut self, now: Timestamp) {
+        for key in self.holds.all() {
+            self.hand_back(now, key);
+        }
+    }
+
     /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
     pub(crate) fn detach(&mut self, key: CallId) {
         if self.leave_approval(key) {

@@ -335,6 +335,7 @@ impl Relay {
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::Drain => self.drain(),
+            Event::HandBack => self.hand_back_all(now),
             Event::Stop => self.end_waiting("the gateway was stopped"),
             Event::SessionEnded => self.end_waiting("the session was ended"),
         }

@@ -410,6 +410,8 @@ fn cannot_start(fault: StartError) -> Failure {
         StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
             "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
         ),
+        StartError::Auth { .. } => Failure::usage("cannot start the gateway")
+            .hint("see `[auth]` in its configuration file."),
         StartError::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
         StartError::Program { .. }
@@ -538,6 +540,7 @@ impl GatewayArgs {
                 AuthArg::None => Auth::None,
                 AuthArg::Keys => Auth::Keys,
             },
+            public_url: None,
             max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
             allow_origins: self.allow_origin,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),

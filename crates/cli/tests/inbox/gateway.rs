@@ -37,15 +37,33 @@ pub(crate) const NO_LIMITS: [&str; 4] = ["--pending", "off", "--questions-per-mi
 impl Gateway {
     /// Starts one over this state folder, in front of `server`: a program behind `--`, or `--upstream URL`.
     pub(crate) fn start(state: &Path, more: &[&str], server: &[&str]) -> Self {
-        let mut command = raw::gateway(state, more, server);
+        let command = raw::gateway(state, more, server);
+        Self::run(state, command, more.contains(&"--listen"))
+    }
+
+    /// Starts one over this state folder with the rest of its configuration; it serves HTTP clients on a free port.
+    #[cfg(feature = "full")]
+    pub(crate) fn of_config(state: &Path, rest: &str) -> Self {
+        // Its owner's only, before something else is in it.
+        StateFolder::open(state).unwrap();
+        let file = state.join("gateway.toml");
+        let (folder, at) = (state.display(), "127.0.0.1:0");
+        let text = format!("state = \"{folder}\"\ninbox = \"{at}\"\nlisten = \"{at}\"\n{rest}");
+        std::fs::write(&file, text).unwrap();
+        let mut command = std::process::Command::new(raw::PROGRAM);
+        command.args(["gateway", "--config"]).arg(&file);
+        Self::run(state, command, true)
+    }
+
+    fn run(state: &Path, mut command: std::process::Command, serves: bool) -> Self {
         command.stderr(Stdio::piped());
         let mut client = Raw::start(command);
         let (links, said) = listen(client.child.stderr.take().unwrap());
         let told = links
             .recv_timeout(PATIENCE)
-            .expect("it says where the inbox is");
+            .unwrap_or_else(|_| panic!("it says where the inbox is: {:?}", said.lock()));
         let inbox = host(&told);
-        let serving = more.contains(&"--listen").then(|| {
+        let serving = serves.then(|| {
             let link = links
                 .recv_timeout(PATIENCE)
                 .expect("it says where it serves");

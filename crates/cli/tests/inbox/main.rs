@@ -17,6 +17,8 @@ mod http;
 mod killed;
 mod many;
 mod matrix;
+#[cfg(feature = "full")]
+mod oidc;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;

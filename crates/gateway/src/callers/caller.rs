@@ -25,11 +25,11 @@ pub(crate) struct Caller {
     kind: CallerKind,
     issuer: String,
     subject: String,
-    name: String,
-    mail: String,
-    claims: Vec<String>,
-    client: String,
-    expires_at: Option<Timestamp>,
+    pub(super) name: String,
+    pub(super) mail: String,
+    pub(super) claims: Vec<String>,
+    pub(super) client: String,
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 impl Caller {
@@ -151,6 +151,14 @@ impl CurrentCaller {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Takes what another proof of the same caller says, unless it ends earlier than the one before.
+    pub(super) fn renew(&self, caller: &Caller) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if current.binding == caller.binding && caller.expires_at >= current.expires_at {
+            *current = Arc::new(caller.clone());
+        }
     }
 }
 

@@ -2,12 +2,18 @@
 
 #[expect(dead_code, reason = "rules will read the facts about a caller")]
 pub(crate) mod caller;
+mod challenge;
+#[cfg(feature = "teams")]
+pub(crate) mod oidc;
+pub(crate) mod resource;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use axum::response::Response;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+#[cfg(feature = "teams")]
+use mcp_elicit_inbox::api_tokens;
 use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
@@ -15,7 +21,7 @@ use mcp_elicit_record::clock::now;
 pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
-use crate::listener::endpoint::header_checks::refusal;
+use crate::runtime::StartError;
 
 /// The prefix of a caller with an API key.
 const KEY: &str = "key-";
@@ -31,6 +37,9 @@ pub(crate) enum Callers {
     Keys(ApiTokens),
     /// By the header of a trusted proxy.
     Proxy(ProxyAuth),
+    /// By the access tokens of an issuer.
+    #[cfg(feature = "teams")]
+    Oidc(oidc::OidcCallers),
 }
 
 /// Why a request is no caller's.
@@ -42,6 +51,14 @@ pub(crate) enum Unauthenticated {
     /// Two readers could see two callers.
     #[error("a request carries one `Authorization` header")]
     Ambiguous,
+    /// It carries no access token.
+    #[cfg(feature = "teams")]
+    #[error("authorization required")]
+    NoToken,
+    /// The access token is not one that is valid, or cannot be checked.
+    #[cfg(feature = "teams")]
+    #[error("{0}")]
+    Token(#[from] mcp_elicit_oidc::TokenError),
     /// The key is not one that is valid.
     #[error("{0}")]
     Key(#[from] TokenRejection),
@@ -55,33 +72,63 @@ pub(crate) enum Unauthenticated {
 
 impl Callers {
     /// The rule of this configuration.
-    pub(crate) fn new(auth: &Auth, tokens: ApiTokens, key: &IdentityKey) -> Self {
-        match auth {
+    ///
+    /// # Errors
+    /// When callers cannot be checked by it.
+    pub(crate) fn new(
+        auth: &Auth,
+        tokens: ApiTokens,
+        key: &IdentityKey,
+    ) -> Result<Self, StartError> {
+        Ok(match auth {
             Auth::None => Self::Unverified(key.clone()),
             Auth::Keys => Self::Keys(tokens),
             Auth::Proxy(proxy) => Self::Proxy(proxy.clone()),
-        }
+            #[cfg(feature = "teams")]
+            Auth::Oidc(settings) => {
+                let callers = oidc::OidcCallers::new(settings, tokens);
+                Self::Oidc(callers.map_err(|error| StartError::Auth {
+                    why: error.to_string(),
+                })?)
+            }
+            #[cfg(not(feature = "teams"))]
+            Auth::Oidc(_) => {
+                let why = "this build cannot check access tokens".to_owned();
+                return Err(StartError::Auth { why });
+            }
+        })
     }
 
-    /// Returns the caller of a request with these headers, from this address.
+    /// Returns the caller of a request with these headers, from this address, to one of these resources.
     ///
     /// # Errors
     /// When it proves no caller.
-    pub(crate) fn identify(
+    #[cfg_attr(
+        not(feature = "teams"),
+        expect(clippy::unused_async, reason = "an issuer may have to be asked")
+    )]
+    pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
+        resources: &[String],
     ) -> Result<Caller, Unauthenticated> {
         match self {
             Self::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
                 None => "anonymous".to_owned(),
                 Some(value) => key.caller(value.as_bytes()),
             })),
-            Self::Keys(tokens) => {
-                let key = bearer(headers)?;
-                let token = tokens.check(key, Scope::Call, now())?;
-                let binding = format!("{KEY}{}", token.id());
-                Ok(Caller::of_key(binding, token.id(), token.name()))
+            Self::Keys(tokens) => of_key(tokens, bearer(headers)?),
+            #[cfg(feature = "teams")]
+            Self::Oidc(callers) => {
+                let token = bearer(headers).map_err(|refused| match refused {
+                    Unauthenticated::NoKey => Unauthenticated::NoToken,
+                    other => other,
+                })?;
+                match &callers.keys {
+                    Some(keys) if api_tokens::has_prefix(token) => of_key(keys, token),
+                    Some(_) | None => Ok(callers.identify(token, resources, now()).await?),
+                }
             }
             Self::Proxy(proxy) => {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
@@ -108,15 +155,57 @@ impl Callers {
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
         match self {
             Self::Unverified(_) | Self::Proxy(_) => true,
-            Self::Keys(tokens) => caller
-                .strip_prefix(KEY)
-                .is_some_and(|id| tokens.is_valid(id, Scope::Call, now())),
+            Self::Keys(tokens) => is_valid_key(tokens, caller),
+            #[cfg(feature = "teams")]
+            Self::Oidc(callers) => {
+                let by_key = callers.keys.as_ref();
+                by_key.is_some_and(|keys| is_valid_key(keys, caller))
+                    || callers.is_valid(caller, now())
+            }
+        }
+    }
+
+    /// Returns `true` if a caller that may not be served now may come back with another proof, and collect what it asked for: one whose
+    /// access token has expired.
+    pub(crate) fn may_come_back(&self, caller: &str) -> bool {
+        match self {
+            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => false,
+            #[cfg(feature = "teams")]
+            Self::Oidc(_) => !caller.starts_with(KEY),
+        }
+    }
+
+    /// Returns the caller of a session, as its newest proof names it from now on.
+    pub(crate) fn current(&self, caller: Caller) -> Arc<CurrentCaller> {
+        match self {
+            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => CurrentCaller::new(caller),
+            #[cfg(feature = "teams")]
+            Self::Oidc(callers) => callers
+                .current(caller.binding())
+                .unwrap_or_else(|| CurrentCaller::new(caller)),
+        }
+    }
+
+    /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.
+    pub(crate) fn issuer(&self) -> Option<(&[String], &str)> {
+        match self {
+            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => None,
+            #[cfg(feature = "teams")]
+            Self::Oidc(callers) => {
+                let settings = callers.settings();
+                Some((&settings.scopes, &settings.issuer))
+            }
         }
     }
 
     /// Returns `true` if a caller can become invalid while it is served.
     pub(crate) fn can_be_revoked(&self) -> bool {
-        matches!(self, Self::Keys(_))
+        match self {
+            Self::Unverified(_) | Self::Proxy(_) => false,
+            Self::Keys(_) => true,
+            #[cfg(feature = "teams")]
+            Self::Oidc(_) => true,
+        }
     }
 
     /// Returns `true` if credentials of a request are meant for the server: where callers are verified, they are meant for the
@@ -126,37 +215,16 @@ impl Callers {
     }
 }
 
-impl Unauthenticated {
-    /// Returns the HTTP response (RFC 6750, section 3).
-    pub(crate) fn response(self) -> Response {
-        let (status, challenge) = match self {
-            Self::NoKey => (StatusCode::UNAUTHORIZED, Some("Bearer")),
-            Self::Ambiguous => (
-                StatusCode::BAD_REQUEST,
-                Some("Bearer error=\"invalid_request\""),
-            ),
-            Self::Key(TokenRejection::Scope(_)) => (
-                StatusCode::FORBIDDEN,
-                Some("Bearer error=\"insufficient_scope\", scope=\"call\""),
-            ),
-            Self::Key(TokenRejection::Expired) => (
-                StatusCode::UNAUTHORIZED,
-                Some("Bearer error=\"invalid_token\", error_description=\"the key has expired\""),
-            ),
-            Self::Key(TokenRejection::Unknown | TokenRejection::Revoked) => (
-                StatusCode::UNAUTHORIZED,
-                Some("Bearer error=\"invalid_token\""),
-            ),
-            Self::NotTheProxy | Self::NoSubject => (StatusCode::FORBIDDEN, None),
-        };
-        let mut response = refusal(status, -32600, &self.to_string());
-        let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(challenge) = challenge {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        response
-    }
+/// Returns the caller that shows this key.
+fn of_key(tokens: &ApiTokens, key: &str) -> Result<Caller, Unauthenticated> {
+    let token = tokens.check(key, Scope::Call, now())?;
+    let binding = format!("{KEY}{}", token.id());
+    Ok(Caller::of_key(binding, token.id(), token.name()))
+}
+
+fn is_valid_key(tokens: &ApiTokens, caller: &str) -> bool {
+    let id = caller.strip_prefix(KEY);
+    id.is_some_and(|id| tokens.is_valid(id, Scope::Call, now()))
 }
 
 /// Returns the bearer token of a request (RFC 6750, section 2.1).
@@ -180,7 +248,11 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Unauthenticated> {
 mod tests {
     use mcp_elicit_inbox::state_folder::StateFolder;
 
+    use http::HeaderValue;
+    use http::header::WWW_AUTHENTICATE;
+
     use super::caller::CallerKind;
+    use super::resource::Resource;
     use super::*;
     use crate::config::Config;
 
@@ -190,6 +262,15 @@ mod tests {
             headers.append(*name, HeaderValue::from_str(value).unwrap());
         }
         headers
+    }
+
+    /// Nothing here waits: no issuer is asked.
+    fn identify(
+        callers: &Callers,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Result<Caller, Unauthenticated> {
+        futures::FutureExt::now_or_never(callers.identify(headers, from, &[])).unwrap()
     }
 
     fn proxy() -> Callers {
@@ -209,43 +290,40 @@ mod tests {
         let (token, text) = tokens.make("ci", &[Scope::Call], None, now()).unwrap();
         let (_, lists) = tokens.make("bot", &[Scope::List], None, now()).unwrap();
         let callers = Callers::Keys(folder.api_tokens());
-        let identify = |value: &str| {
-            let caller = callers.identify(&headers(&[("authorization", value)]), None);
+        let with = |value: &str| {
+            let caller = identify(&callers, &headers(&[("authorization", value)]), None);
             caller.map(|caller| caller.binding().to_owned())
         };
-        let caller = identify(&format!("Bearer {text}")).unwrap();
+        let caller = with(&format!("Bearer {text}")).unwrap();
         assert_eq!(caller, format!("key-{}", token.id()));
-        assert_eq!(identify(&format!("bearer  {text}")), Ok(caller.clone()));
+        assert_eq!(with(&format!("bearer  {text}")), Ok(caller.clone()));
         assert!(
             callers.is_valid(&caller)
                 && !callers.is_valid("key-000000000000")
                 && !callers.is_valid("anonymous")
         );
+        assert_eq!(with(&format!("Basic {text}")), Err(Unauthenticated::NoKey));
         assert_eq!(
-            identify(&format!("Basic {text}")),
-            Err(Unauthenticated::NoKey)
-        );
-        assert_eq!(
-            identify("Bearer mek_x_y"),
+            with("Bearer mek_x_y"),
             Err(Unauthenticated::Key(TokenRejection::Unknown))
         );
         assert_eq!(
-            identify(&format!("Bearer {lists}")),
+            with(&format!("Bearer {lists}")),
             Err(Unauthenticated::Key(TokenRejection::Scope(Scope::Call)))
         );
         assert_eq!(
-            callers.identify(&HeaderMap::new(), None),
+            identify(&callers, &HeaderMap::new(), None),
             Err(Unauthenticated::NoKey)
         );
         let both = format!("Bearer {text}");
         let two = headers(&[("authorization", &both), ("authorization", &both)]);
         assert_eq!(
-            callers.identify(&two, None),
+            identify(&callers, &two, None),
             Err(Unauthenticated::Ambiguous)
         );
         assert!(tokens.revoke(token.id(), now()).unwrap());
         assert_eq!(
-            identify(&both),
+            with(&both),
             Err(Unauthenticated::Key(TokenRejection::Revoked))
         );
         assert!(!callers.is_valid(&caller));
@@ -256,7 +334,7 @@ mod tests {
         let callers = proxy();
         let inside = Some("10.0.0.7".parse().unwrap());
         let one = headers(&[("x-forwarded-user", "alice")]);
-        let caller = callers.identify(&one, inside).unwrap();
+        let caller = identify(&callers, &one, inside).unwrap();
         assert_eq!(caller.binding(), r#"["proxy","alice"]"#);
         assert_eq!(
             (caller.kind(), caller.issuer(), caller.subject()),
@@ -264,7 +342,7 @@ mod tests {
         );
         for from in [None, Some("192.0.2.1".parse().unwrap())] {
             assert_eq!(
-                callers.identify(&one, from),
+                identify(&callers, &one, from),
                 Err(Unauthenticated::NotTheProxy)
             );
         }
@@ -279,7 +357,7 @@ mod tests {
             headers(&[("x-forwarded-user", "alice"), ("x-forwarded-user", "bob")]),
         ] {
             assert_eq!(
-                callers.identify(&wrong, inside),
+                identify(&callers, &wrong, inside),
                 Err(Unauthenticated::NoSubject)
             );
         }
@@ -291,7 +369,7 @@ mod tests {
         let inside = Some("10.0.0.7".parse().unwrap());
         let caller_of = |name: &str| {
             let headers = headers(&[("x-forwarded-user", name)]);
-            let caller = callers.identify(&headers, inside).unwrap();
+            let caller = identify(&callers, &headers, inside).unwrap();
             caller.binding().to_owned()
         };
         let names = ["alice", "\"]alice", "key-1", "anonymous", "local"];
@@ -304,7 +382,7 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_send() {
         let status = |fault: Unauthenticated| {
-            let response = fault.response();
+            let response = fault.response(&Resource::default(), None);
             let challenge = response.headers().get(WWW_AUTHENTICATE);
             (
                 response.status().as_u16(),

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::ConfigError;
+use super::oidc::{FileOidc, OidcAuth};
 
 /// The issuer in a proxy's callers where none is configured.
 const PROXY_ISSUER: &str = "proxy";
@@ -26,6 +27,8 @@ pub enum Auth {
     Keys,
     /// A header that a trusted proxy sets.
     Proxy(ProxyAuth),
+    /// An access token of an issuer.
+    Oidc(Box<OidcAuth>),
 }
 
 impl Auth {
@@ -65,9 +68,24 @@ impl ProxyAuth {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct FileAuth {
-    mode: Spanned<FileMode>,
+    mode: Spanned<FileModes>,
+    /// Seconds or minutes.
+    #[serde(default)]
+    leeway: Option<Spanned<String>>,
     #[serde(default)]
     proxy: Option<Spanned<FileProxy>>,
+    #[serde(default)]
+    oidc: Option<Spanned<FileOidc>>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a mode is \"none\", \"keys\", \"proxy\" or \"oidc\", or [\"oidc\", \"keys\"]"
+)]
+enum FileModes {
+    One(FileMode),
+    Several(Vec<FileMode>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -76,6 +94,23 @@ enum FileMode {
     None,
     Keys,
     Proxy,
+    Oidc,
+}
+
+impl FileModes {
+    /// Returns the mode, and `true` if keys are taken beside it; `None` for modes that do not combine.
+    fn combined(&self) -> Option<(FileMode, bool)> {
+        match self {
+            Self::One(mode) => Some((*mode, false)),
+            Self::Several(modes) => match modes[..] {
+                [mode] => Some((mode, false)),
+                [FileMode::Oidc, FileMode::Keys] | [FileMode::Keys, FileMode::Oidc] => {
+                    Some((FileMode::Oidc, true))
+                }
+                _ => None,
+            },
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -87,29 +122,53 @@ struct FileProxy {
     subject_header: Option<Spanned<String>>,
 }
 
+/// A mistake, and its byte in the file where the line can be shown.
+type Misplaced = (ConfigError, Option<usize>);
+
 impl FileAuth {
     /// Checks the table.
     ///
     /// # Errors
     /// The first mistake, with its byte in the file.
-    pub(super) fn read(self, trusted: &[Spanned<String>]) -> Result<Auth, (ConfigError, usize)> {
-        let mode = *self.mode.get_ref();
+    pub(super) fn read(self, trusted: &[Spanned<String>]) -> Result<Auth, Misplaced> {
         let mode_at = self.mode.span().start;
+        let (mode, takes_keys) = self
+            .mode
+            .get_ref()
+            .combined()
+            .ok_or((ConfigError::Modes, Some(mode_at)))?;
+        if mode == FileMode::Oidc && !cfg!(feature = "teams") {
+            let table = "`[auth]` mode = \"oidc\"";
+            return Err((ConfigError::NeedsFull { table }, Some(mode_at)));
+        }
+        match (mode, &self.oidc, &self.leeway) {
+            (FileMode::Oidc, ..) | (_, None, None) => {}
+            (_, Some(oidc), _) => return Err((ConfigError::OidcMode, Some(oidc.span().start))),
+            (_, None, Some(leeway)) => {
+                return Err((ConfigError::OidcMode, Some(leeway.span().start)));
+            }
+        }
         if mode != FileMode::Proxy {
             if let Some(proxy) = self.proxy {
-                return Err((ConfigError::ProxyMode, proxy.span().start));
+                return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
             if let Some(proxy) = trusted.first() {
-                return Err((ConfigError::ProxyMode, proxy.span().start));
+                return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
             return Ok(match mode {
                 FileMode::Keys => Auth::Keys,
+                FileMode::Oidc => {
+                    let oidc = self.oidc.ok_or((ConfigError::NoOidc, Some(mode_at)))?;
+                    let oidc = oidc.into_inner().read(self.leeway.as_ref(), takes_keys)?;
+                    Auth::Oidc(Box::new(oidc))
+                }
                 FileMode::None | FileMode::Proxy => Auth::None,
             });
         }
-        let trusted = trusted.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        let trusted = trusted.iter().map(network).collect::<Result<Vec<_>, _>>();
+        let trusted = trusted.map_err(|(fault, at)| (fault, Some(at)))?;
         if trusted.is_empty() {
-            return Err((ConfigError::NoTrustedProxies, mode_at));
+            return Err((ConfigError::NoTrustedProxies, Some(mode_at)));
         }
         let proxy = self.proxy.map(Spanned::into_inner).unwrap_or_default();
         let subject_header = match proxy.subject_header {
@@ -119,14 +178,14 @@ impl FileAuth {
                 .filter(|header| !has_a_meaning(header))
                 .ok_or_else(|| {
                     let text = name.get_ref().clone();
-                    (ConfigError::HeaderName { text }, name.span().start)
+                    (ConfigError::HeaderName { text }, Some(name.span().start))
                 })?,
         };
         if let Some(issuer) = &proxy.issuer
             && (issuer.get_ref().is_empty()
                 || !issuer.get_ref().bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            return Err((ConfigError::Issuer, issuer.span().start));
+            return Err((ConfigError::Issuer, Some(issuer.span().start)));
         }
         Ok(Auth::Proxy(ProxyAuth {
             trusted,

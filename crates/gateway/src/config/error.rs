@@ -136,6 +136,55 @@ pub enum ConfigError {
         /// The name.
         text: String,
     },
+    /// Modes that do not combine.
+    #[error("only these two modes go together: mode = [\"oidc\", \"keys\"]")]
+    Modes,
+    /// Settings of an issuer that is not asked.
+    #[error("`[auth.oidc]` and `leeway` go with `[auth]` mode = \"oidc\"")]
+    OidcMode,
+    /// No issuer.
+    #[error("mode = \"oidc\" needs `[auth.oidc]` with `issuer`")]
+    NoOidc,
+    /// An issuer that is not spoken to in private.
+    #[error("`{text}` is no issuer: write it like https://id.example.com, without a query")]
+    IssuerUrl {
+        /// The value.
+        text: String,
+    },
+    /// The issuer would not know who asks.
+    #[error("introspection needs `client-id` and `client-secret`")]
+    NoClient,
+    /// Not the name of a scope.
+    #[error("`{text}` is no scope: visible ASCII without spaces and quotes")]
+    ScopeName {
+        /// The value.
+        text: String,
+    },
+    /// A difference between clocks that is none, or too large.
+    #[error("`{text}` is no leeway: write it like 60s, up to 5m")]
+    Leeway {
+        /// The value.
+        text: String,
+    },
+    /// A secret that is not to be had.
+    #[error("`{setting}`: {why}")]
+    Secret {
+        /// The setting.
+        setting: String,
+        /// Why.
+        why: String,
+    },
+    /// Not an address that callers could be told.
+    #[error("`{text}` is no public address: write it like https://mcp.example.com, without a path")]
+    PublicUrl {
+        /// The value.
+        text: String,
+    },
+    /// Nobody could know which resource a token is for.
+    #[error(
+        "mode = \"oidc\" off loopback needs `public-url`, such as public-url = \"https://mcp.example.com\""
+    )]
+    NoPublicUrl,
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {

@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
+use super::oidc;
 use super::teams::TeamTables;
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
@@ -46,6 +47,8 @@ struct File {
     trusted_proxies: Vec<Spanned<String>>,
     #[serde(default)]
     auth: Option<Spanned<FileAuth>>,
+    #[serde(default)]
+    public_url: Option<Spanned<String>>,
     /// Seconds.
     #[serde(default)]
     keep_answers: Option<u64>,
@@ -211,15 +214,27 @@ impl Config {
             };
             return Err(fault.at(text, wrong.span().start));
         }
+        let public_url = match &file.public_url {
+            None => None,
+            Some(url) => Some(oidc::origin(url.get_ref()).ok_or_else(|| {
+                let fault = ConfigError::PublicUrl {
+                    text: url.get_ref().clone(),
+                };
+                fault.at(text, url.span().start)
+            })?),
+        };
+        let auth_at = file.auth.as_ref().map_or(0, |auth| auth.span().start);
         let auth = match file.auth {
             None => Auth::None,
             Some(auth) if file.listen.is_none() => {
                 return Err(ConfigError::AuthNeedsListen.at(text, auth.span().start));
             }
-            Some(auth) => auth
-                .into_inner()
-                .read(&file.trusted_proxies)
-                .map_err(|(error, place)| error.at(text, place))?,
+            Some(auth) => auth.into_inner().read(&file.trusted_proxies).map_err(
+                |(error, place)| match place {
+                    Some(place) => error.at(text, place),
+                    None => error,
+                },
+            )?,
         };
         let start = |table: Option<Spanned<IgnoredAny>>| table.map(|table| table.span().start);
         let tables = TeamTables {
@@ -230,6 +245,10 @@ impl Config {
             time_zone: file.time_zone,
         };
         let teams = tables.read(text, file.inbox.is_some())?;
+        let is_local = file.listen.is_some_and(|at| at.ip().is_loopback());
+        if matches!(auth, Auth::Oidc(_)) && public_url.is_none() && !is_local {
+            return Err(ConfigError::NoPublicUrl.at(text, auth_at));
+        }
         let inbox = file.inbox.map(Spanned::into_inner);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
@@ -252,6 +271,7 @@ impl Config {
             insecure: file.insecure,
             auth,
             teams,
+            public_url,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             allow_origins: file
                 .allow_origins

@@ -3,6 +3,8 @@
 mod auth;
 mod error;
 mod file;
+mod oidc;
+mod secret;
 mod teams;
 
 use std::net::SocketAddr;
@@ -15,6 +17,8 @@ pub use auth::{Auth, ProxyAuth};
 pub use error::ConfigError;
 pub use file::retention;
 pub(crate) use teams::zone_of;
+pub use oidc::{OidcAuth, TokenCheck};
+pub use secret::SecretText;
 
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
@@ -78,6 +82,8 @@ pub struct Config {
     pub auth: Auth,
     /// The rules, people, groups and roles; `None` where the file has none of them.
     pub teams: Option<Arc<Rules>>,
+    /// The origin under which callers reach the listener; `None` for its address.
+    pub public_url: Option<String>,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// Origins of pages that may talk to the listener, beside its own.

@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use mcp_elicit_forms::web::{self, ConnectionBounds};
 use tokio::net::TcpListener;
 
+use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::origin_guard::OriginGuard;
@@ -63,7 +64,8 @@ async fn serve_until_stopped(
     {
         return Err(StartError::OpenToNetwork { at });
     }
-    let (app, state) = routes(runtime, config, local);
+    let origin = listener.local_addr().ok().map(|at| format!("http://{at}"));
+    let (app, state) = routes(runtime, config, local, origin);
     let stopping = state.clone();
     let closing = state.runtime.clone();
     let stop = async move {
@@ -94,26 +96,44 @@ async fn serve_until_stopped(
 /// Returns the routes of every server, and what operators look at; `local` when the address is a loopback one. Runs in a tokio
 /// runtime.
 pub fn router(runtime: Runtime, config: &Config, local: bool) -> Router {
-    routes(runtime, config, local).0
+    routes(runtime, config, local, None).0
 }
 
-fn routes(runtime: Runtime, config: &Config, local: bool) -> (Router, AppState) {
+fn routes(
+    runtime: Runtime,
+    config: &Config,
+    local: bool,
+    origin: Option<String>,
+) -> (Router, AppState) {
+    let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard = OriginGuard::new(local, config.allow_origins.clone());
     let children = Arc::new(ChildLimit::default());
     let mut endpoints = Vec::new();
     let mut app = Router::new();
     for server in &config.servers {
+        let name = &server.settings.server;
+        let mut paths = vec![format!("/mcp/{name}")];
+        if config.servers.len() == 1 {
+            paths.push("/mcp".to_owned());
+        }
+        let resource = |path: &String| Resource::new(&origin, path);
+        let resources = paths.iter().map(|path| resource(path).url).collect();
         let endpoint = McpEndpoint::new(
             runtime.clone(),
             server.clone(),
             config.max_frame,
             origin_guard.clone(),
+            resources,
             children.clone(),
         );
-        let path = format!("/mcp/{}", server.settings.server);
-        app = app.nest(&path, endpoint.router());
-        if config.servers.len() == 1 {
-            app = app.nest("/mcp", endpoint.router());
+        for path in &paths {
+            app = app.nest(path, endpoint.router(resource(path)));
+            if let Some((scopes, issuer)) = runtime.callers.issuer() {
+                let (resource, name) = (resource(path), name.clone());
+                let (scopes, issuer) = (scopes.to_vec(), issuer.to_owned());
+                let metadata = move || async move { resource.document(&name, &scopes, &issuer) };
+                app = app.route(&Resource::metadata_path(path), get(metadata));
+            }
         }
         endpoints.push(endpoint);
     }

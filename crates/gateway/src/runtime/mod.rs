@@ -97,7 +97,7 @@ impl Runtime {
             &config.auth,
             folder.state.api_tokens(),
             record.identity_key(),
-        );
+        )?;
         spawn_housekeeping(record.clone(), learning.clone());
         let mut runtime = Self {
             record,

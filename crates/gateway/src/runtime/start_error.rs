@@ -70,6 +70,12 @@ pub enum StartError {
         /// The address.
         at: SocketAddr,
     },
+    /// Callers cannot be checked as the configuration says.
+    #[error("callers cannot be checked: {why}")]
+    Auth {
+        /// Why.
+        why: String,
+    },
     /// Every client has its own children, and there are too many.
     #[error("too many children run")]
     TooManyChildren,

@@ -233,6 +233,11 @@ impl Pool {
         self.tell_all(|| Event::Drain);
     }
 
+    /// Hands back every held call, to be made again by the same caller.
+    pub(crate) fn hand_back(&self) {
+        self.tell_all(|| Event::HandBack);
+    }
+
     /// Tells who still waits that the gateway stops.
     pub(crate) fn stop(&self) {
         self.tell_all(|| Event::Stop);

@@ -216,6 +216,20 @@ fn a_drain_hands_back_what_is_held() {
 }
 
 #[test]
+fn what_is_handed_back_goes_on_when_it_is_made_again() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    world.tell(Event::HandBack);
+    world.settle();
+    let text = world.client.text();
+    assert!(text.starts_with("Not done yet"), "{text}");
+    assert_eq!(world.open_on_desk().len(), 1, "the question stays");
+    assert_eq!(world.relay.open().0, 1, "and so does the call");
+    world.tell(Event::HandBack);
+    world.settle();
+    assert_eq!(world.relay.open().0, 1);
+}
+
+#[test]
 fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
     let revision = Revision::V2025_11_25;
     let mut world = World::new(revision, Capability::FORM, revision, Asks::Form).opened();

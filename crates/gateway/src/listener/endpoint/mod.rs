@@ -23,6 +23,7 @@ use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
+use crate::callers::resource::Resource;
 use crate::callers::{Caller, CurrentCaller, Unauthenticated};
 use crate::challenge::Challenge;
 use crate::config::{Server, Target};
@@ -60,10 +61,19 @@ pub(crate) struct McpEndpoint {
     server: Server,
     max_frame: usize,
     origin_guard: OriginGuard,
+    /// Its addresses, for one of which an access token has to be.
+    resources: Vec<String>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     /// The children of all servers.
     children: Arc<ChildLimit>,
     tokio: Handle,
+}
+
+/// One server under one of its paths.
+#[derive(Clone)]
+struct EndpointState {
+    endpoint: Arc<McpEndpoint>,
+    resource: Arc<Resource>,
 }
 
 /// One session of a client, or what the rounds-era requests of one principal share.
@@ -87,6 +97,7 @@ impl McpEndpoint {
         server: Server,
         max_frame: usize,
         origin_guard: OriginGuard,
+        resources: Vec<String>,
         children: Arc<ChildLimit>,
     ) -> Arc<Self> {
         let endpoint = Arc::new(Self {
@@ -94,6 +105,7 @@ impl McpEndpoint {
             server,
             max_frame,
             origin_guard,
+            resources,
             sessions: Mutex::default(),
             children,
             tokio: Handle::current(),
@@ -114,11 +126,14 @@ impl McpEndpoint {
         endpoint
     }
 
-    /// The routes of this server, to be put under its path.
-    pub(crate) fn router(self: &Arc<Self>) -> Router {
+    /// The routes of this server, to be put under its path, where it is this resource.
+    pub(crate) fn router(self: &Arc<Self>, resource: Resource) -> Router {
         Router::new()
             .route("/", get(listen).post(post).delete(end))
-            .with_state(self.clone())
+            .with_state(EndpointState {
+                endpoint: self.clone(),
+                resource: Arc::new(resource),
+            })
     }
 
     /// Hands back every held call, before the gateway stops.
@@ -148,29 +163,41 @@ impl McpEndpoint {
     }
 
     /// Returns the caller of a request; the refusal where it comes from a page elsewhere, or proves no caller.
-    fn caller(&self, headers: &HeaderMap, from: PeerAddress) -> Result<Caller, Box<Response>> {
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        from: PeerAddress,
+        resource: &Resource,
+    ) -> Result<Caller, Box<Response>> {
         if !self.origin_guard.admits(headers) {
             return Err(Box::new(from_elsewhere()));
         }
         let from = from.map(|Extension(ConnectInfo(from))| from.ip());
-        let caller = self.runtime.callers.identify(headers, from);
+        let callers = &self.runtime.callers;
+        let caller = callers.identify(headers, from, &self.resources).await;
         caller.map_err(|refused| {
             tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
-            Box::new(refused.response())
+            Box::new(refused.response(resource, callers.issuer()))
         })
     }
 
     /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until their time is over.
     fn end_revoked(&self) {
-        let revoked = |held: &ClientSession| !self.runtime.callers.is_valid(&held.principal);
-        let mut ended = Vec::new();
+        let callers = &self.runtime.callers;
+        let (mut expired, mut ended) = (Vec::new(), Vec::new());
         self.sessions().retain(|_, held| {
-            let keep = !revoked(held);
-            if !keep {
-                ended.push(held.clone());
+            if callers.is_valid(&held.principal) {
+                return true;
             }
+            let keep = callers.may_come_back(&held.principal);
+            let list = if keep { &mut expired } else { &mut ended };
+            list.push(held.clone());
             keep
         });
+        for held in expired {
+            // The same caller collects the results with its next token.
+            held.pool.hand_back();
+        }
         for held in ended {
             held.end();
         }
@@ -299,7 +326,7 @@ impl McpEndpoint {
             has_room(&sessions, principal)?;
         }
         let client = Arc::new(ResponseStreams::default());
-        let caller = CurrentCaller::new(caller);
+        let caller = self.runtime.callers.current(caller);
         let start = self.starts(&caller, &client);
         let most = match &self.server.target {
             Target::Program(_) if !self.server.share_child => pool::CHILDREN,
@@ -323,7 +350,7 @@ impl McpEndpoint {
             return Err(Box::new(refusal(status, -32603, why)));
         };
         let client = Arc::new(ResponseStreams::of_one_client());
-        let caller = CurrentCaller::new(caller);
+        let caller = self.runtime.callers.current(caller);
         let pool = Pool::of_one(self.starts(&caller, &client));
         let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
         let held = self.client_session(pool, client, &caller);
@@ -413,12 +440,12 @@ fn has_room(
 }
 
 async fn post(
-    State(endpoint): State<Arc<McpEndpoint>>,
+    State(EndpointState { endpoint, resource }): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from) {
+    let caller = match endpoint.caller(&headers, from, &resource).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
@@ -432,7 +459,8 @@ async fn post(
     };
     // The body may have taken its time, and the caller's key may have been revoked meanwhile.
     if !endpoint.runtime.callers.is_valid(caller.binding()) {
-        return Unauthenticated::Key(TokenRejection::Revoked).response();
+        let refused = Unauthenticated::Key(TokenRejection::Revoked);
+        return refused.response(&resource, endpoint.runtime.callers.issuer());
     }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
@@ -476,11 +504,11 @@ async fn post(
 
 /// GET: the session's own stream, or one that was lost.
 async fn listen(
-    State(endpoint): State<Arc<McpEndpoint>>,
+    State(EndpointState { endpoint, resource }): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from) {
+    let caller = match endpoint.caller(&headers, from, &resource).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
@@ -515,11 +543,11 @@ async fn listen(
 }
 
 async fn end(
-    State(endpoint): State<Arc<McpEndpoint>>,
+    State(EndpointState { endpoint, resource }): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from) {
+    let caller = match endpoint.caller(&headers, from, &resource).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };

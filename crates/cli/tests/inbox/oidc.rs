@@ -1,0 +1,339 @@
+//! Callers with the access tokens of an issuer, at the real program. The issuer signs whatever a test says.
+
+use std::path::Path;
+use std::thread;
+
+use mcp_elicit_testkit::issuer::Issuer;
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, REVISION};
+use crate::http::{Reply, send};
+use crate::raw::{PROGRAM, call, command, initialize, text};
+
+/// A gateway before the demo server, whose callers have tokens of this issuer.
+fn with_issuer(state: &Path, issuer: &Issuer, auth: &str, oidc: &str) -> (Gateway, String) {
+    let gateway = Gateway::of_config(
+        state,
+        &format!(
+            "[auth]\n{auth}\n[auth.oidc]\nissuer = \"{}\"\nscopes = [\"mcp\"]\n{oidc}\n\
+             [servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n",
+            issuer.url()
+        ),
+    );
+    let at = gateway.serving.clone().unwrap();
+    (gateway, at)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a token ends at a time of day")]
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+/// The claims of a token of this subject for the gateway here, which ends after these seconds.
+fn claims(issuer: &Issuer, at: &str, subject: &str, lifetime: u64) -> Value {
+    json!({
+        "iss": issuer.url(), "aud": format!("http://{at}/mcp/demo"), "sub": subject, "scope": "mcp",
+        "iat": now(), "exp": now() + lifetime, "jti": format!("{subject}-{lifetime}"),
+    })
+}
+
+fn post(at: &str, token: Option<&str>, session: Option<&str>, body: &Value) -> Reply {
+    let token = token.map(|token| format!("Authorization: Bearer {token}"));
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut head = vec![
+        "POST /mcp/demo HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ];
+    head.extend(token.as_deref());
+    head.extend(session.as_deref());
+    send(at, &head, &body.to_string()).unwrap()
+}
+
+/// Opens a session; its id.
+fn open(at: &str, token: &str) -> String {
+    let opened = post(at, Some(token), None, &initialize(REVISION, &json!({})));
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(at, Some(token), Some(&session), &ready).status, 202);
+    session
+}
+
+/// Calls the tool that asks, on a thread of its own.
+fn calling(at: &str, token: &str, session: &str) -> thread::JoinHandle<Reply> {
+    let (at, token, session) = (at.to_owned(), token.to_owned(), session.to_owned());
+    thread::spawn(move || {
+        let body = call(7, "deploy", &json!({}));
+        post(&at, Some(&token), Some(&session), &body)
+    })
+}
+
+fn accept(gateway: &Gateway, id: &str, note: &str) {
+    let content = json!({"environment": "staging", "note": note});
+    let answer = json!({"action": "accept", "content": content});
+    assert_eq!(gateway.answer(id, &answer), 200);
+}
+
+#[test]
+fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
+    let body = initialize(REVISION, &json!({}));
+    let none = post(&at, None, None, &body);
+    let metadata = format!("http://{at}/.well-known/oauth-protected-resource/mcp/demo");
+    let expected = format!("Bearer scope=\"mcp\", resource_metadata=\"{metadata}\"");
+    assert_eq!(
+        (none.status, none.header("www-authenticate")),
+        (401, Some(expected.as_str())),
+        "{none:?}"
+    );
+    assert_eq!(none.header("cache-control"), Some("no-store"));
+    for path in ["/mcp/demo", "/mcp"] {
+        let line = format!("GET /.well-known/oauth-protected-resource{path} HTTP/1.1");
+        let document = send(&at, &[&line], "").unwrap().json();
+        assert_eq!(
+            document,
+            json!({
+                "resource": format!("http://{at}{path}"), "resource_name": "demo",
+                "authorization_servers": [issuer.url()], "scopes_supported": ["mcp"],
+                "bearer_methods_supported": ["header"],
+            })
+        );
+    }
+    let good = claims(&issuer, &at, "ada", 300);
+    let with = |name: &str, value: Value| {
+        let mut claims = good.clone();
+        claims[name] = value;
+        issuer.sign(&claims)
+    };
+    let kid = issuer.kid();
+    let other = Issuer::start();
+    other.rotate();
+    let under = |header: Value| issuer.sign_under(&header, &good);
+    for (token, status, words) in [
+        (
+            with("aud", json!(format!("http://{at}/mcp/other"))),
+            401,
+            "another resource",
+        ),
+        (with("iss", json!(other.url())), 401, "another issuer"),
+        (with("exp", json!(now() - 600)), 401, "has expired"),
+        (with("nonce", json!("n")), 401, "ID token"),
+        (with("scope", json!("openid")), 403, "insufficient_scope"),
+        (under(json!({"alg": "none"})), 401, "invalid_token"),
+        (
+            under(json!({"alg": "HS256", "kid": kid})),
+            401,
+            "invalid_token",
+        ),
+        (
+            under(json!({"alg": "EdDSA", "kid": "unknown"})),
+            401,
+            "no such key",
+        ),
+        (
+            other.sign_under(&json!({"alg": "EdDSA", "kid": kid}), &good),
+            401,
+            "signature",
+        ),
+        ("mek_000000000000_00".to_owned(), 401, "invalid_token"),
+        ("x".to_owned(), 401, "invalid_token"),
+    ] {
+        let refused = post(&at, Some(&token), None, &body);
+        let challenge = refused.header("www-authenticate").unwrap();
+        assert_eq!(refused.status, status, "{refused:?}");
+        assert!(
+            challenge.contains(words) && challenge.contains("resource_metadata="),
+            "{words}: {challenge}"
+        );
+        assert!(!refused.body.contains(&token) && !challenge.contains(&token));
+    }
+    let token = issuer.sign(&good);
+    let line = format!("Authorization: Bearer {token}");
+    let head = [
+        "POST /mcp/demo HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        &line,
+        &line,
+    ];
+    assert_eq!(send(&at, &head, &body.to_string()).unwrap().status, 400);
+    let session = open(&at, &token);
+    // Another caller's session is not there.
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
+    assert_eq!(post(&at, Some(&bob), Some(&session), &list).status, 404);
+    assert_eq!(post(&at, Some(&token), Some(&session), &list).status, 200);
+}
+
+#[test]
+fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let (gateway, at) = with_issuer(
+        state.path(),
+        &issuer,
+        "mode = \"oidc\"\nleeway = \"0s\"",
+        "",
+    );
+    let first = issuer.sign(&claims(&issuer, &at, "ada", 3));
+    let session = open(&at, &first);
+    let waits = calling(&at, &first, &session);
+    let asked = gateway.wait_for(1);
+    let behalf = asked[0]["onBehalfOf"].as_str().unwrap();
+    assert!(
+        behalf.contains("ada") && behalf.contains(issuer.url()),
+        "{behalf}"
+    );
+    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    assert_eq!(post(&at, Some(&second), Some(&session), &list).status, 200);
+    // The first is over now, and another request with it is refused.
+    while post(&at, Some(&first), Some(&session), &list).status != 401 {
+        thread::yield_now();
+    }
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "on time");
+    let done = waits.join().unwrap();
+    assert!(text(&done.response()).contains("on time"), "{done:?}");
+}
+
+#[test]
+fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_collects_it() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let (gateway, at) = with_issuer(
+        state.path(),
+        &issuer,
+        "mode = \"oidc\"\nleeway = \"0s\"",
+        "",
+    );
+    let first = issuer.sign(&claims(&issuer, &at, "ada", 3));
+    let session = open(&at, &first);
+    let waits = calling(&at, &first, &session);
+    let asked = gateway.wait_for(1);
+    let handed = waits.join().unwrap();
+    let words = text(&handed.response()).to_owned();
+    assert!(
+        !words.contains("Deployed") && words.contains("/q/"),
+        "{handed:?}"
+    );
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "meanwhile");
+    // Somebody else who makes the same call is asked anew.
+    let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
+    let bobs = calling(&at, &bob, &open(&at, &bob));
+    let anew = gateway.wait_for(1);
+    assert_ne!(anew[0]["id"], asked[0]["id"]);
+    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let done = calling(&at, &second, &open(&at, &second)).join().unwrap();
+    assert!(text(&done.response()).contains("meanwhile"), "{done:?}");
+    accept(&gateway, anew[0]["id"].as_str().unwrap(), "for bob");
+    let done = bobs.join().unwrap();
+    assert!(text(&done.response()).contains("for bob"), "{done:?}");
+}
+
+#[test]
+fn an_issuer_that_is_down_makes_nobody_sign_in_again() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    issuer.set_down(true);
+    let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
+    let token = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let down = post(&at, Some(&token), None, &initialize(REVISION, &json!({})));
+    assert_eq!(down.status, 503, "{down:?}");
+    assert!(down.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
+    assert_eq!(down.header("www-authenticate"), None);
+}
+
+#[test]
+fn the_issuer_is_asked_about_a_token_and_keys_are_taken_beside_it() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "gateway-secret\n").unwrap();
+    let oidc = format!(
+        "tokens = \"introspection\"\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+        secret.display()
+    );
+    let auth = "mode = [\"oidc\", \"keys\"]";
+    let (_gateway, at) = with_issuer(state.path(), &issuer, auth, &oidc);
+    issuer.answer_about(
+        "opaque",
+        json!({"active": true, "sub": "ada", "aud": format!("http://{at}/mcp"), "scope": "mcp"}),
+    );
+    open(&at, "opaque");
+    let unknown = post(
+        &at,
+        Some("unknown"),
+        None,
+        &initialize(REVISION, &json!({})),
+    );
+    assert_eq!(unknown.status, 401, "{unknown:?}");
+    let made = command(
+        state.path(),
+        &["tokens", "make", "test", "--scope", "call", "--json"],
+    );
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    open(&at, made["token"].as_str().unwrap());
+}
+
+#[test]
+fn a_configuration_that_would_let_others_in_is_refused_and_shows_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = "\n[servers.demo]\ncommand = [\"true\"]\n";
+    let file = folder.path().join("gateway.toml");
+    for (text, words) in [
+        (
+            "listen = \"0.0.0.0:0\"\n[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"https://id.example.com\"",
+            "public-url",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"http://id.example.com\"",
+            "is no issuer",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"",
+            "needs `[auth.oidc]`",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = [\"oidc\", \"proxy\"]",
+            "only these two",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"keys\"\n[auth.oidc]\nissuer = \"https://id.example.com\"",
+            "go with",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"\nleeway = \"1h\"\n[auth.oidc]\nissuer = \"https://id.example.com\"",
+            "leeway",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"https://id.example.com\"\ntokens = \"introspection\"",
+            "client-secret",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"https://id.example.com\"\nclient-secret = \"hunter2-hunter2\"",
+            "{ env =",
+        ),
+        (
+            "listen = \"127.0.0.1:0\"\npublic-url = \"http://mcp.example.com\"",
+            "is no public address",
+        ),
+    ] {
+        std::fs::write(&file, format!("{text}{server}")).unwrap();
+        let checked = std::process::Command::new(PROGRAM)
+            .args(["gateway", "--check", "--config"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(
+            !checked.status.success() && said.contains(words),
+            "{text}\n{said}"
+        );
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}

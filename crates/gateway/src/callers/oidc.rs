@@ -1,0 +1,140 @@
+//! Callers with the access tokens of an issuer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::api_tokens::ApiTokens;
+use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
+
+use super::caller::{Caller, CurrentCaller};
+use crate::config::{OidcAuth, SecretText, TokenCheck};
+
+/// The number of callers above which those whose tokens have expired are forgotten.
+const MANY: usize = 1_024;
+
+/// Callers with the access tokens of an issuer.
+#[derive(Debug)]
+pub(crate) struct OidcCallers {
+    verifier: TokenVerifier,
+    settings: OidcAuth,
+    /// API keys, where they prove a caller, too.
+    pub(super) keys: Option<ApiTokens>,
+    /// The callers by their bindings, each as its newest token names it.
+    current: Mutex<HashMap<String, Arc<CurrentCaller>>>,
+}
+
+impl OidcCallers {
+    /// The callers of this issuer.
+    ///
+    /// # Errors
+    /// When the issuer cannot be one.
+    pub(super) fn new(settings: &OidcAuth, keys: ApiTokens) -> Result<Self, ProviderError> {
+        let provider = Provider::issuer(&settings.issuer, &settings.client_id)?;
+        let provider = match &settings.client_secret {
+            Some(secret) => provider.secret(SecretText::reveal(secret)),
+            None => provider,
+        };
+        let verifier = TokenVerifier::new(provider)
+            .leeway(settings.leeway)
+            .requires(settings.scopes.iter().cloned());
+        Ok(Self {
+            verifier,
+            settings: settings.clone(),
+            keys: settings.takes_keys.then_some(keys),
+            current: Mutex::default(),
+        })
+    }
+
+    /// Returns the settings.
+    pub(crate) fn settings(&self) -> &OidcAuth {
+        &self.settings
+    }
+
+    /// Returns the caller that shows this token, for one of these resources.
+    ///
+    /// # Errors
+    /// When the token proves no caller.
+    pub(super) async fn identify(
+        &self,
+        token: &str,
+        resources: &[String],
+        now: Timestamp,
+    ) -> Result<Caller, TokenError> {
+        let audience = if self.settings.audience.is_empty() {
+            resources
+        } else {
+            &self.settings.audience
+        };
+        let audience: Vec<&str> = audience.iter().map(String::as_str).collect();
+        let checked = match self.settings.check {
+            TokenCheck::Jwt => self.verifier.verify(token, &audience, now).await?,
+            TokenCheck::Introspection => self.verifier.introspect(token, &audience, now).await?,
+        };
+        let caller = self.caller(&checked);
+        self.remember(&caller, now);
+        Ok(caller)
+    }
+
+    fn caller(&self, token: &AccessToken) -> Caller {
+        let text = |claims: &[&str]| {
+            let found = claims.iter().find_map(|claim| token.text(claim));
+            found.map(shown).unwrap_or_default()
+        };
+        let mut caller = Caller::of_subject(token.subject().issuer(), token.subject().subject());
+        caller.name = text(&["name", "preferred_username"]);
+        if token.says("email_verified") {
+            caller.mail = text(&["email"]);
+        }
+        caller.client = text(&["client_id", "azp"]);
+        let groups = token.texts(&self.settings.groups_claim);
+        caller.claims = groups.into_iter().map(str::to_owned).collect();
+        caller.expires_at = token.expires_at();
+        caller
+    }
+
+    /// Keeps what the newest token of a caller says.
+    fn remember(&self, caller: &Caller, now: Timestamp) {
+        let mut current = self.callers();
+        match current.get(caller.binding()) {
+            Some(known) => known.renew(caller),
+            None => {
+                if current.len() >= MANY {
+                    current.retain(|_, known| !has_expired(&known.get(), now));
+                }
+                let binding = caller.binding().to_owned();
+                current.insert(binding, CurrentCaller::new(caller.clone()));
+            }
+        }
+    }
+
+    /// Returns the caller of this binding, as its newest token names it.
+    pub(super) fn current(&self, binding: &str) -> Option<Arc<CurrentCaller>> {
+        self.callers().get(binding).cloned()
+    }
+
+    /// Returns `true` if the newest token of this caller is still valid.
+    pub(super) fn is_valid(&self, binding: &str, now: Timestamp) -> bool {
+        let known = self.current(binding);
+        known.is_some_and(|known| !has_expired(&known.get(), now))
+    }
+
+    fn callers(&self) -> MutexGuard<'_, HashMap<String, Arc<CurrentCaller>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn has_expired(caller: &Caller, now: Timestamp) -> bool {
+    caller.expires_at().is_some_and(|at| now >= at)
+}
+
+/// The longest text of a claim that is shown, in characters.
+const LONGEST_SHOWN: usize = 200;
+
+/// Returns the text of a claim as people may see it.
+fn shown(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(LONGEST_SHOWN)
+        .collect()
+}
