@@ -61,18 +61,14 @@ fn with_resource(
     let Some((scopes, _)) = issuer else {
         return challenge.to_owned();
     };
-    let mut all = challenge.to_owned();
-    let mut separator = if challenge.contains('=') { "," } else { "" };
+    let mut parameters = Vec::new();
     let scopes = scopes.join(" ");
     if !scopes.is_empty() && !challenge.contains("scope=") {
-        all.push_str(&format!("{separator} scope=\"{scopes}\""));
-        separator = ",";
+        parameters.push(format!("scope=\"{scopes}\""));
     }
-    all.push_str(&format!(
-        "{separator} resource_metadata=\"{}\"",
-        resource.metadata
-    ));
-    all
+    parameters.push(format!("resource_metadata=\"{}\"", resource.metadata));
+    let separator = if challenge.contains('=') { ", " } else { " " };
+    format!("{challenge}{separator}{}", parameters.join(", "))
 }
 
 /// The response to a token that proves no caller.

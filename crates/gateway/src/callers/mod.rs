@@ -1,6 +1,5 @@
 //! Callers over HTTP: the proof of who sent a request, and the response where there is none.
 
-#[expect(dead_code, reason = "rules will read the facts about a caller")]
 pub(crate) mod caller;
 mod challenge;
 #[cfg(feature = "teams")]
@@ -39,7 +38,7 @@ pub(crate) enum Callers {
     Proxy(ProxyAuth),
     /// By the access tokens of an issuer.
     #[cfg(feature = "teams")]
-    Oidc(oidc::OidcCallers),
+    Oidc(Box<oidc::OidcCallers>),
 }
 
 /// Why a request is no caller's.
@@ -87,9 +86,9 @@ impl Callers {
             #[cfg(feature = "teams")]
             Auth::Oidc(settings) => {
                 let callers = oidc::OidcCallers::new(settings, tokens);
-                Self::Oidc(callers.map_err(|error| StartError::Auth {
+                Self::Oidc(Box::new(callers.map_err(|error| StartError::Auth {
                     why: error.to_string(),
-                })?)
+                })?))
             }
             #[cfg(not(feature = "teams"))]
             Auth::Oidc(_) => {

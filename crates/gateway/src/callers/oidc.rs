@@ -96,16 +96,14 @@ impl OidcCallers {
     /// Keeps what the newest token of a caller says.
     fn remember(&self, caller: &Caller, now: Timestamp) {
         let mut current = self.callers();
-        match current.get(caller.binding()) {
-            Some(known) => known.renew(caller),
-            None => {
-                if current.len() >= MANY {
-                    current.retain(|_, known| !has_expired(&known.get(), now));
-                }
-                let binding = caller.binding().to_owned();
-                current.insert(binding, CurrentCaller::new(caller.clone()));
-            }
+        if let Some(known) = current.get(caller.binding()) {
+            return known.renew(caller);
         }
+        if current.len() >= MANY {
+            current.retain(|_, known| !has_expired(&known.get(), now));
+        }
+        let binding = caller.binding().to_owned();
+        current.insert(binding, CurrentCaller::new(caller.clone()));
     }
 
     /// Returns the caller of this binding, as its newest token names it.

@@ -16,9 +16,9 @@ use serde::Deserialize;
 pub use auth::{Auth, ProxyAuth};
 pub use error::ConfigError;
 pub use file::retention;
-pub(crate) use teams::zone_of;
 pub use oidc::{OidcAuth, TokenCheck};
 pub use secret::SecretText;
+pub(crate) use teams::zone_of;
 
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
