@@ -1,5 +1,6 @@
 //! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
 
+pub use mcp_elicit_core::lifecycle::AuditEvent as Event;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
 use serde::Serialize;
@@ -9,45 +10,10 @@ use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_key
 /// The number of links that are read at once.
 const PAGE: usize = 1_000;
 
-/// All events that the audit tells of.
-pub const EVENTS: [&str; 36] = [
-    "asked",
-    "shown",
-    "answered",
-    "declined",
-    "cancelled",
-    "timed-out",
-    "withdrawn",
-    "failed",
-    "delivered",
-    "delivery-failed",
-    "in-doubt",
-    "lapsed",
-    "filled",
-    "edited",
-    "confirmed",
-    "vote-dropped",
-    "act-refused",
-    "claimed",
-    "taken-over",
-    "delegated",
-    "commented",
-    "reminded",
-    "escalated",
-    "notified",
-    "notification-failed",
-    "rules-loaded",
-    "rules-rejected",
-    "refused-by-rule",
-    "approval-granted",
-    "grant-used",
-    Event::Login.as_str(),
-    Event::SessionsRevoked.as_str(),
-    Event::Insisted.as_str(),
-    Event::Rotated.as_str(),
-    Event::TokenMade.as_str(),
-    Event::TokenRevoked.as_str(),
-];
+/// Returns the words of all events that the audit tells of.
+pub fn events() -> impl Iterator<Item = &'static str> {
+    Event::OF_GATEWAY.into_iter().map(Event::as_str)
+}
 
 /// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
 #[derive(Serialize)]
@@ -73,13 +39,12 @@ struct Entry<'a> {
 }
 
 /// Returns what the audit says of one event, JSON.
-pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
-    debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
+pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
     let entry = Entry {
         at: now.as_millis(),
-        event,
+        event: event.as_str(),
         id: &row.id,
         server: &body.server,
         principal: &body.principal,
@@ -92,37 +57,6 @@ pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
         fields: &body.fields,
     };
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
-}
-
-/// An event beside those of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A person opened the inbox with a login link.
-    Login,
-    /// A session of the inbox was ended by a person.
-    SessionsRevoked,
-    /// A person accepted a form although it asks for a credential.
-    Insisted,
-    /// A key or token was changed.
-    Rotated,
-    /// An API token was made for a program.
-    TokenMade,
-    /// An API token was revoked.
-    TokenRevoked,
-}
-
-impl Event {
-    /// Returns the word in the audit.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Login => "login",
-            Self::SessionsRevoked => "sessions-revoked",
-            Self::Insisted => "insisted",
-            Self::Rotated => "rotated",
-            Self::TokenMade => "token-made",
-            Self::TokenRevoked => "token-revoked",
-        }
-    }
 }
 
 /// Returns what the audit says of an event that is no step of a question, JSON.

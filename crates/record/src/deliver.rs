@@ -189,7 +189,7 @@ impl Record {
             transit = Some(InTransit {
                 content,
                 arguments: row.arguments.take(),
-                delivered: audit::entry("delivered", row, now),
+                delivered: audit::entry(audit::Event::Delivered, row, now),
             });
         }
         Ok(Some(Taken {

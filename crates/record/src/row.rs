@@ -3,7 +3,7 @@
 
 use mcp_elicit_core::lifecycle::{Delivery, Lapse, Timestamp, Transition, TransitionError};
 
-use super::audit;
+use super::audit::{self, Event};
 use crate::store::{Change, Durability, Row};
 
 /// A change of one row.
@@ -154,13 +154,13 @@ impl Row {
                 }
                 next.row.lifecycle = next.row.lifecycle.renewed();
                 next.erase();
-                next.tell("delivered", now);
+                next.tell(Event::Delivered, now);
             }
             RowChange::Refuse { why, restored } => {
                 let why = why.clone();
                 next.advance(&Transition::Refuse { why }, now)?;
                 next.row.exclusive = false;
-                next.tell("delivery-failed", now);
+                next.tell(Event::DeliveryFailed, now);
                 next.keep_or_lapse(restored.as_ref(), now);
                 next.durability = Durability::Flushed;
             }
@@ -169,7 +169,7 @@ impl Row {
                 next.advance(&Transition::Doubt { why }, now)?;
                 next.row.exclusive = false;
                 next.erase();
-                next.tell("in-doubt", now);
+                next.tell(Event::InDoubt, now);
                 next.durability = Durability::Flushed;
             }
             RowChange::Adopt { owner } => {
@@ -189,7 +189,7 @@ impl Stepped {
         Ok(())
     }
 
-    fn tell(&mut self, event: &str, now: Timestamp) {
+    fn tell(&mut self, event: Event, now: Timestamp) {
         self.audit.push(audit::entry(event, &self.row, now));
     }
 
@@ -213,7 +213,7 @@ impl Stepped {
             Transition::Deliver => {}
             Transition::Lapse { .. } => {
                 self.erase();
-                self.tell("lapsed", now);
+                self.tell(Event::Lapsed, now);
             }
             Transition::Show
             | Transition::Act { .. }
@@ -233,7 +233,7 @@ impl Stepped {
                 {
                     team.erase();
                 }
-                self.tell(self.row.lifecycle.phase().as_str(), now);
+                self.tell(self.row.lifecycle.phase().into(), now);
             }
         }
         // A person's answer, and its delivery, survive a loss of power.
@@ -260,7 +260,7 @@ impl Stepped {
             delivery => {
                 self.erase();
                 if delivery == Some(Delivery::Lapsed) {
-                    self.tell("lapsed", now);
+                    self.tell(Event::Lapsed, now);
                 }
             }
         }

@@ -22,7 +22,7 @@ pub(crate) struct AuditArgs {
     server: Option<String>,
 
     /// Only events of this kind
-    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::EVENTS))]
+    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::events()))]
     event: Option<String>,
 
     /// Only events of the question whose id begins like this

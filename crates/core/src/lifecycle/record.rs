@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Phase, Timestamp};
 use crate::wire::Mode;
 
-/// An event in the life of a question. Where a [`Phase`] means the same, the word is the same.
+/// An event that an audit tells of: in the life of a question, and beside it. Where a [`Phase`] means the same, the word is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -35,11 +35,67 @@ pub enum AuditEvent {
     Nobody,
     /// Something broke: what came back was no answer.
     Failed,
+    /// The server accepted the answer.
+    Delivered,
+    /// The server refused the answer.
+    DeliveryFailed,
+    /// Nobody can say whether the server has the answer.
+    InDoubt,
+    /// The answer was erased: no call came for it in time, or it was refused twice.
+    Lapsed,
+    /// A person proposed an answer, to which others are to agree.
+    Filled,
+    /// A person put another answer in the place of one that was proposed.
+    Edited,
+    /// A person agreed to the proposed answer.
+    Confirmed,
+    /// The vote of a person who may act no longer does not count.
+    VoteDropped,
+    /// A person's act was refused.
+    ActRefused,
+    /// A person works on the question.
+    Claimed,
+    /// A person works on it in another's place.
+    TakenOver,
+    /// A person handed the question to others.
+    Delegated,
+    /// A person commented on the question.
+    Commented,
+    /// The people who are asked were reminded.
+    Reminded,
+    /// More people are asked.
+    Escalated,
+    /// A message to a person was sent.
+    Notified,
+    /// A message to a person could not be sent.
+    NotificationFailed,
+    /// Rules came into force.
+    RulesLoaded,
+    /// Changed rules have mistakes, and did not come into force.
+    RulesRejected,
+    /// A rule refused a call or a question.
+    RefusedByRule,
+    /// People approved a call for later calls like it.
+    ApprovalGranted,
+    /// A call was made by an approval that had been granted before.
+    GrantUsed,
+    /// A person logged in to the inbox.
+    Login,
+    /// A session of the inbox was ended by a person.
+    SessionsRevoked,
+    /// A person accepted a form although it asks for a credential.
+    Insisted,
+    /// A key or token was changed.
+    Rotated,
+    /// An API token was made for a program.
+    TokenMade,
+    /// An API token was revoked.
+    TokenRevoked,
 }
 
 impl AuditEvent {
-    /// Every event.
-    pub const ALL: [Self; 11] = [
+    /// The events that a server which asks and a client which answers tell of.
+    pub const OF_PEERS: [Self; 11] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -51,6 +107,46 @@ impl AuditEvent {
         Self::Refused,
         Self::Nobody,
         Self::Failed,
+    ];
+
+    /// The events that a gateway tells of.
+    pub const OF_GATEWAY: [Self; 36] = [
+        Self::Asked,
+        Self::Shown,
+        Self::Answered,
+        Self::Declined,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Withdrawn,
+        Self::Failed,
+        Self::Delivered,
+        Self::DeliveryFailed,
+        Self::InDoubt,
+        Self::Lapsed,
+        Self::Filled,
+        Self::Edited,
+        Self::Confirmed,
+        Self::VoteDropped,
+        Self::ActRefused,
+        Self::Claimed,
+        Self::TakenOver,
+        Self::Delegated,
+        Self::Commented,
+        Self::Reminded,
+        Self::Escalated,
+        Self::Notified,
+        Self::NotificationFailed,
+        Self::RulesLoaded,
+        Self::RulesRejected,
+        Self::RefusedByRule,
+        Self::ApprovalGranted,
+        Self::GrantUsed,
+        Self::Login,
+        Self::SessionsRevoked,
+        Self::Insisted,
+        Self::Rotated,
+        Self::TokenMade,
+        Self::TokenRevoked,
     ];
 
     /// The word in records, logs and metrics.
@@ -67,6 +163,49 @@ impl AuditEvent {
             Self::Refused => "refused",
             Self::Nobody => "nobody",
             Self::Failed => Phase::Failed.as_str(),
+            Self::Delivered => "delivered",
+            Self::DeliveryFailed => "delivery-failed",
+            Self::InDoubt => "in-doubt",
+            Self::Lapsed => "lapsed",
+            Self::Filled => "filled",
+            Self::Edited => "edited",
+            Self::Confirmed => "confirmed",
+            Self::VoteDropped => "vote-dropped",
+            Self::ActRefused => "act-refused",
+            Self::Claimed => "claimed",
+            Self::TakenOver => "taken-over",
+            Self::Delegated => "delegated",
+            Self::Commented => "commented",
+            Self::Reminded => "reminded",
+            Self::Escalated => "escalated",
+            Self::Notified => "notified",
+            Self::NotificationFailed => "notification-failed",
+            Self::RulesLoaded => "rules-loaded",
+            Self::RulesRejected => "rules-rejected",
+            Self::RefusedByRule => "refused-by-rule",
+            Self::ApprovalGranted => "approval-granted",
+            Self::GrantUsed => "grant-used",
+            Self::Login => "login",
+            Self::SessionsRevoked => "sessions-revoked",
+            Self::Insisted => "insisted",
+            Self::Rotated => "rotated",
+            Self::TokenMade => "token-made",
+            Self::TokenRevoked => "token-revoked",
+        }
+    }
+}
+
+impl From<Phase> for AuditEvent {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Asked => Self::Asked,
+            Phase::Shown => Self::Shown,
+            Phase::Answered => Self::Answered,
+            Phase::Declined => Self::Declined,
+            Phase::Cancelled => Self::Cancelled,
+            Phase::TimedOut => Self::TimedOut,
+            Phase::Withdrawn => Self::Withdrawn,
+            Phase::Failed => Self::Failed,
         }
     }
 }
@@ -187,7 +326,8 @@ mod tests {
 
     #[test]
     fn every_word_is_the_one_that_is_written() {
-        for event in AuditEvent::ALL {
+        let all = AuditEvent::OF_PEERS.iter().chain(&AuditEvent::OF_GATEWAY);
+        for event in all {
             assert_eq!(serde_json::to_value(event).unwrap(), event.as_str());
         }
     }
@@ -195,11 +335,10 @@ mod tests {
     #[test]
     fn where_a_phase_means_the_same_the_word_is_the_same() {
         for phase in Phase::ALL {
-            assert!(
-                AuditEvent::ALL
-                    .iter()
-                    .any(|event| event.as_str() == phase.as_str())
-            );
+            let event = AuditEvent::from(phase);
+            assert_eq!(event.as_str(), phase.as_str());
+            assert!(AuditEvent::OF_PEERS.contains(&event));
+            assert!(AuditEvent::OF_GATEWAY.contains(&event));
         }
     }
 }
