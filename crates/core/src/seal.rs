@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(format!("{cipher:?}"), "Cipher(..)");
     }
 
-    /// What older versions sealed opens: draft-irtf-cfrg-xchacha-03, appendix A.3.1.
+    /// The values that older versions sealed still open: draft-irtf-cfrg-xchacha-03, appendix A.3.1.
     #[test]
     fn the_drafts_example_opens() {
         let hex = |text: &str| -> Vec<u8> {

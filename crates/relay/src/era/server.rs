@@ -27,7 +27,7 @@ pub(super) enum ServerEra {
     Gone,
 }
 
-/// How far the server is known.
+/// The facts that are known of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     /// It was not spoken to yet.
