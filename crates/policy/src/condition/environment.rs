@@ -122,6 +122,14 @@ impl<'f> Environment<'f> {
         }
     }
 
+    /// Returns the text at a path, by its number; `None` for anything else.
+    pub(crate) fn text_at(&self, path: usize) -> Option<&str> {
+        match self.scalar(path)? {
+            Scalar::Text(text) => Some(text),
+            Scalar::Int(_) | Scalar::Bool(_) => None,
+        }
+    }
+
     /// Makes the value of a variable.
     fn make(&self, name: &str) -> Option<Value> {
         let Facts {

@@ -101,6 +101,18 @@ impl Guard {
         }
     }
 
+    /// Returns the path, by its number, and the texts that it is compared with, where all are texts.
+    pub(super) fn texts(&self) -> Option<(usize, Vec<&str>)> {
+        let Self::Equals(path, literals) = self else {
+            return None;
+        };
+        let texts = literals.iter().map(|literal| match literal {
+            Literal::Text(text) => Some(text.as_str()),
+            Literal::Int(_) | Literal::Bool(_) => None,
+        });
+        Some((*path, texts.collect::<Option<_>>()?))
+    }
+
     /// Returns the truth of the conjunct, where it can be told without CEL.
     pub(super) fn holds(&self, environment: &Environment<'_>) -> Option<bool> {
         match self {

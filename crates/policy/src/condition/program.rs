@@ -114,6 +114,11 @@ impl Condition {
         !self.guards.is_empty()
     }
 
+    /// Returns a path by its number, and the texts that the condition is false without: where none of them stands there, it is false.
+    pub(crate) fn compared_texts(&self) -> Option<(usize, Vec<&str>)> {
+        self.guards.iter().find_map(Guard::texts)
+    }
+
     /// Returns the truth of the condition.
     pub(crate) fn evaluate(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
         let mut all = self.is_guarded;

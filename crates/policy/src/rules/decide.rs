@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Approval, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
-use crate::condition::{ConditionError, Environment};
+use crate::condition::{Condition, ConditionError, Environment};
 use crate::facts::{Facts, QuestionFacts};
 use crate::people::Addressee;
 
@@ -199,6 +199,7 @@ impl Rules {
     pub fn admit(&self, facts: &Facts<'_>) -> Admit<'_> {
         let environment = Environment::new(facts, None, &self.names);
         let candidates = self.index.candidates(&self.all, Phase::Admission, facts);
+        let candidates = candidates.that_may_match(&environment);
         let found = Self::find(self.some(&candidates), Phase::Admission, &environment, None);
         admitted(found)
     }
@@ -207,6 +208,7 @@ impl Rules {
     pub fn plan(&self, facts: &Facts<'_>, question: &QuestionFacts) -> Planned<'_> {
         let environment = Environment::new(facts, Some(question), &self.names);
         let candidates = self.index.candidates(&self.all, Phase::Asking, facts);
+        let candidates = candidates.that_may_match(&environment);
         let found = Self::find(self.some(&candidates), Phase::Asking, &environment, None);
         planned(found)
     }
@@ -313,11 +315,68 @@ const MAX_NAME: usize = 256;
 /// The rules whose patterns fit a server and a name, found once for each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    known: RwLock<HashMap<String, Arc<[usize]>>>,
+    known: RwLock<HashMap<String, Arc<Candidates>>>,
+}
+
+/// The rules for a server and a name, those that compare text at one path by that text.
+#[derive(Debug, Default)]
+struct Candidates {
+    /// Those that compare none.
+    others: Vec<usize>,
+    compared: Vec<Compared>,
+}
+
+/// Rules whose conditions are false unless one of some texts stands at a path.
+#[derive(Debug)]
+struct Compared {
+    /// The path by its number.
+    path: usize,
+    all: Vec<usize>,
+    by_text: HashMap<String, Vec<usize>>,
+}
+
+impl Candidates {
+    fn add(&mut self, number: usize, rule: &Rule) {
+        let compared = rule.condition.as_ref().and_then(Condition::compared_texts);
+        let Some((path, texts)) = compared else {
+            self.others.push(number);
+            return;
+        };
+        let known = self.compared.iter().position(|known| known.path == path);
+        let at = known.unwrap_or_else(|| {
+            self.compared.push(Compared {
+                path,
+                all: Vec::new(),
+                by_text: HashMap::new(),
+            });
+            self.compared.len() - 1
+        });
+        let compared = &mut self.compared[at];
+        compared.all.push(number);
+        for text in texts {
+            let rules = compared.by_text.entry(text.to_owned()).or_default();
+            if rules.last() != Some(&number) {
+                rules.push(number);
+            }
+        }
+    }
+
+    /// Returns the rules whose comparisons hold or cannot be told without their conditions, in the order of the file.
+    fn that_may_match(&self, environment: &Environment<'_>) -> Vec<usize> {
+        let mut numbers = self.others.clone();
+        for compared in &self.compared {
+            match environment.text_at(compared.path) {
+                Some(text) => numbers.extend(compared.by_text.get(text).into_iter().flatten()),
+                None => numbers.extend(&compared.all),
+            }
+        }
+        numbers.sort_unstable();
+        numbers
+    }
 }
 
 impl Index {
-    fn candidates(&self, rules: &[Rule], phase: Phase, facts: &Facts<'_>) -> Arc<[usize]> {
+    fn candidates(&self, rules: &[Rule], phase: Phase, facts: &Facts<'_>) -> Arc<Candidates> {
         let search = || {
             let fits = |rule: &Rule| {
                 rule.phase == phase
@@ -326,8 +385,11 @@ impl Index {
                         .call
                         .is_none_or(|call| rule.targets.matches(call.kind, call.target))
             };
-            let numbers = rules.iter().enumerate().filter(|(_, rule)| fits(rule));
-            numbers.map(|(number, _)| number).collect::<Arc<[usize]>>()
+            let mut candidates = Candidates::default();
+            for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| fits(rule)) {
+                candidates.add(number, rule);
+            }
+            Arc::new(candidates)
         };
         let Some(call) = facts.call else {
             return search();

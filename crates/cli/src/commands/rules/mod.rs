@@ -12,8 +12,8 @@ use crate::input::Input;
 
 /// Check and simulate the rules of a gateway: who is asked, what is refused, which calls need approval
 ///
-/// Rules are written in TOML and read from the top; the first that matches decides. These commands check and simulate them. The
-/// gateway does not enforce rules yet: a file that passes here changes nothing in a gateway that runs.
+/// Rules are written in TOML and read from the top; the first that matches decides. These commands check and simulate them;
+/// `mcp-elicit gateway --config FILE` puts them in force.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RulesArgs {
