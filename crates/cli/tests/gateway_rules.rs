@@ -57,24 +57,26 @@ refuse-modes = ["url"]
 struct Running {
     client: Raw,
     file: PathBuf,
-    state: tempfile::TempDir,
+    state: PathBuf,
+    /// Both are in it.
+    _folder: tempfile::TempDir,
     said: mpsc::Receiver<String>,
 }
 
 impl Running {
     fn start(rules: &str) -> Self {
-        let state = tempfile::tempdir().unwrap();
-        let file = state.path().join("gateway.toml");
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let file = folder.path().join("gateway.toml");
         write(&file, rules);
         let mut command = Command::new(PROGRAM);
-        command.args(["gateway", "--state"]).arg(state.path());
+        command.args(["gateway", "--state"]).arg(&state);
         command.arg("--config").arg(&file).stderr(Stdio::piped());
         let mut client = Raw::start(command);
         let stderr = client.child.stderr.take().unwrap();
         let (tell, said) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                println!("{line}");
                 let _the_test_is_over = tell.send(line);
             }
         });
@@ -86,6 +88,7 @@ impl Running {
             client,
             file,
             state,
+            _folder: folder,
             said,
         }
     }
@@ -103,7 +106,7 @@ impl Running {
 
     /// Another gateway over the same record.
     async fn beside(&self) -> Beside {
-        let folder = StateFolder::open(self.state.path()).unwrap();
+        let folder = StateFolder::open(&self.state).unwrap();
         let keys = folder.key_files().open().await.unwrap();
         let store = Sqlite::at(&folder.record()).keyed(keys.chain());
         let lock = LockFile::acquire(&folder.leases()).unwrap();
@@ -185,7 +188,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
         Some(r#"{"why":"friday"}"#)
     );
     // The owner of the folder is not among those who are asked, and neither is a stranger.
-    let (accepted, _) = raw::inbox(gateway.state.path(), &["answer", &approval.id, "--accept"]);
+    let (accepted, _) = raw::inbox(&gateway.state, &["answer", &approval.id, "--accept"]);
     assert!(
         !accepted,
         "no link and no socket answers for the people of a rule"
@@ -220,7 +223,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
     assert!(text(&done).contains("staging"), "{done}");
     let note = &done["result"]["_meta"]["mcp-elicit/approval"];
     assert_eq!(note, &json!({"rule": "careful", "edited": []}));
-    let audit = raw::command(gateway.state.path(), &["audit", "--json"]);
+    let audit = raw::command(&gateway.state, &["audit", "--json"]);
     let audit = String::from_utf8(audit.stdout).unwrap();
     for event in [
         "rules-loaded",
@@ -293,7 +296,7 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
     gateway.wait_to_say("the rules were read again");
     gateway.client.call(5, "deploy", &json!({}));
     assert!(text(&gateway.client.result(5)).contains("the rule `all` refuses it: closed"));
-    let audit = raw::command(gateway.state.path(), &["audit", "--json"]);
+    let audit = raw::command(&gateway.state, &["audit", "--json"]);
     let audit = String::from_utf8(audit.stdout).unwrap();
     for event in ["rules-rejected", "refused-by-rule"] {
         assert!(audit.contains(event), "{event}: {audit}");

@@ -97,7 +97,8 @@ impl Runtime {
         if let Err(error) = reloaded {
             tracing::error!(%error, "the rules stay as they are");
         } else {
-            tracing::info!(
+            // Told where warnings are: those who sent the signal wait for it.
+            tracing::warn!(
                 "the rules were read again and are in force; other settings need a restart"
             );
         }
