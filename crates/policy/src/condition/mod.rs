@@ -4,6 +4,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `check` | types, names and bounds, over the tree as it was written |
+//! | `types` | the types of expressions and variables |
 //! | `environment` | the values of one decision, made when a condition first reads them |
 //! | `arguments` | the arguments of a call, read without rounding a number |
 //! | `guard` | conjuncts that decide without CEL |
@@ -25,6 +26,8 @@ mod guard;
 mod program;
 #[cfg(feature = "cel")]
 mod size;
+#[cfg(feature = "cel")]
+mod types;
 
 #[cfg(not(feature = "cel"))]
 pub(crate) use absent::{Condition, Environment, Interner};

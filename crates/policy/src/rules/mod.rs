@@ -6,7 +6,9 @@
 
 mod decide;
 mod order;
+mod plan_reader;
 mod read;
+mod rule_reader;
 mod targets;
 
 use std::num::NonZeroU8;

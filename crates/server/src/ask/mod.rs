@@ -1,7 +1,9 @@
 //! One ask, from its words to its answer.
 
 mod askable;
+mod choices;
 mod reasons;
+mod single_field;
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -15,10 +17,10 @@ use crate::question::OutgoingQuestion;
 // Parts of hidden methods, which only this crate implements.
 #[doc(hidden)]
 pub use askable::{AcceptedContent, AskBody, ReadResult};
-pub use askable::{
-    Askable, ChoiceItem, Choose, ChooseAmong, ChooseMany, Confirm, TypedForm, Visit,
-};
+pub use askable::{Askable, TypedForm, Visit};
+pub use choices::{ChoiceItem, Choose, ChooseAmong, ChooseMany};
 pub use reasons::Reasons;
+pub use single_field::Confirm;
 
 /// A question that is put when it is awaited.
 ///

@@ -14,7 +14,9 @@
 pub(crate) mod call_wait;
 pub(crate) mod cannot_ask;
 pub(crate) mod pushed;
+mod question_params;
 pub(crate) mod rounds;
+mod run_state;
 pub(crate) mod script;
 pub(crate) mod task;
 mod tracked_waker;

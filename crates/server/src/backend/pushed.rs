@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::call_wait::CallWait;
-use super::rounds::read_reply;
+use super::question_params::read_reply;
 use super::{AdmitFn, AskResult};
 use crate::error::{CannotAsk, CannotAskReason, ElicitError};
 use crate::journal::ReceivedAnswer;

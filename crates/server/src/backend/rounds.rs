@@ -12,28 +12,25 @@
 //! task has kept its waker, or one more turn has changed nothing. A handler that waits on anything else, with no ask
 //! open, is left alone.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{self, Capability, Mode, Revision};
-use rmcp::model::{
-    ElicitRequest, ElicitRequestParams, InputRequest, InputRequests, InputResponses,
-};
-use serde_json::Value;
+use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use rmcp::model::{ElicitRequest, InputRequest, InputRequests, InputResponses};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::call_wait::CallWait;
-use super::tracked_waker::TrackedWaker;
+use super::question_params::{beginning, params, read_reply};
+use super::run_state::{FreshReply, Open, RunState, free_key};
 use super::{AdmitFn, AskResult, StepMemory, StepTurn, script};
 use crate::error::ElicitError;
 use crate::guard;
 use crate::journal::{Journal, OccurrenceKey, ReceivedAnswer, SentQuestion};
-use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
+use crate::question::OutgoingQuestion;
 use crate::running_step;
 
 /// One run of a handler in the rounds era.
@@ -42,7 +39,7 @@ pub(crate) struct Rounds {
     revision: Revision,
     capability: Capability,
     now_ms: u64,
-    stand: Mutex<RunState>,
+    run: Mutex<RunState>,
     /// Fires when this run is given up: asks that a spawned task still holds must end.
     over: CancellationToken,
     /// The end of the run, once it has come.
@@ -59,45 +56,6 @@ enum End {
     Returned,
     /// The questions of the run have gone out.
     GivenUp,
-}
-
-#[derive(Debug, Default)]
-struct RunState {
-    journal: Journal,
-    /// Questions whose reply came with this very request.
-    news: Vec<FreshReply>,
-    /// Replies that came without a state, by the key the author gave.
-    loose: InputResponses,
-    /// The number of times that each question was asked in this run.
-    asked: HashMap<Digest, u32>,
-    steps: HashMap<String, u32>,
-    open: Vec<Open>,
-    running_steps: usize,
-    /// Counts every change, so that the runner sees whether a turn settled anything.
-    changes: u64,
-    /// The waker to notify of changes between polls.
-    runner: Option<Waker>,
-    turn: Option<TrackedWaker>,
-}
-
-/// A question whose reply came with this very request.
-#[derive(Debug)]
-struct FreshReply {
-    slot: OccurrenceKey,
-    open_for: Duration,
-    /// The beginning of its message. Absent where the next run may do without the question: a visit is asked for until
-    /// what it brings is there.
-    message: Option<String>,
-}
-
-#[derive(Debug)]
-struct Open {
-    slot: OccurrenceKey,
-    key: String,
-    message: String,
-    request: InputRequest,
-    url: bool,
-    for_ms: u64,
 }
 
 /// The end of a run.
@@ -178,7 +136,7 @@ impl Rounds {
         } else {
             responses.clone()
         };
-        let stand = RunState {
+        let run = RunState {
             journal,
             news,
             loose,
@@ -188,7 +146,7 @@ impl Rounds {
             revision,
             capability,
             now_ms,
-            stand: Mutex::new(stand),
+            run: Mutex::new(run),
             over: CancellationToken::new(),
             end: OnceLock::new(),
             call_wait,
@@ -251,8 +209,8 @@ impl Rounds {
 
     fn take_slot(&self, question: &OutgoingQuestion) -> OccurrenceKey {
         let digest = question.digest();
-        let mut stand = self.lock();
-        let count = stand.asked.entry(digest).or_default();
+        let mut run = self.lock();
+        let count = run.asked.entry(digest).or_default();
         let slot = OccurrenceKey {
             digest,
             occurrence: *count,
@@ -266,31 +224,27 @@ impl Rounds {
         slot: OccurrenceKey,
         question: &OutgoingQuestion,
     ) -> Result<Option<AskResult>, ElicitError> {
-        let mut stand = self.lock();
-        if stand.journal.given(slot).is_none() && slot.occurrence == 0 {
+        let mut run = self.lock();
+        if run.journal.given(slot).is_none() && slot.occurrence == 0 {
             // A reply without a state counts only under a key that the author gave: such a key is the author's word
             // that it means the same question in every call.
-            let loose = question
-                .key
-                .as_ref()
-                .and_then(|key| stand.loose.remove(key));
+            let loose = question.key.as_ref().and_then(|key| run.loose.remove(key));
             if let Some(value) = loose {
                 // It was never asked, so it was not checked yet whether it may be.
                 guard::may_ask(question)?;
-                stand
-                    .journal
+                run.journal
                     .resolve(slot, read_reply(&value, question.mode()));
-                stand.news.push(FreshReply {
+                run.news.push(FreshReply {
                     slot,
                     open_for: Duration::ZERO,
                     message: None,
                 });
             }
         }
-        let Some(given) = stand.journal.given(slot).cloned() else {
+        let Some(given) = run.journal.given(slot).cloned() else {
             return Ok(None);
         };
-        let open_for = stand
+        let open_for = run
             .news
             .iter()
             .find(|news| news.slot == slot)
@@ -310,10 +264,10 @@ impl Rounds {
     ) -> Result<OpenGuard, ElicitError> {
         let request =
             InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
-        let mut stand = self.lock();
-        let key = free_key(&stand, slot, question.key.as_deref());
+        let mut run = self.lock();
+        let key = free_key(&run, slot, question.key.as_deref());
         let for_ms = u64::try_from(question.timeout.as_millis()).unwrap_or(u64::MAX);
-        stand.open.push(Open {
+        run.open.push(Open {
             slot,
             key,
             message: beginning(&question.message),
@@ -321,8 +275,8 @@ impl Rounds {
             url: question.mode() == Mode::Url,
             for_ms,
         });
-        stand.changed();
-        drop(stand);
+        run.changed();
+        drop(run);
         Ok(OpenGuard {
             rounds: Arc::clone(self),
             slot,
@@ -343,21 +297,21 @@ impl Rounds {
 
     /// Returns the result of the step `name` from an earlier run, or leave to run it now.
     pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
-        let mut stand = self.lock();
-        let count = stand.steps.entry(name.to_owned()).or_default();
+        let mut run = self.lock();
+        let count = run.steps.entry(name.to_owned()).or_default();
         let occurrence = *count;
         *count += 1;
-        if let Some(value) = stand.journal.step(name, occurrence) {
+        if let Some(value) = run.journal.step(name, occurrence) {
             return StepTurn::Remembered(value.to_owned());
         }
         let logged = self.log.as_ref().and_then(|log| log.step(name, occurrence));
         if let Some(value) = logged {
-            stand.journal.remember(name, occurrence, value.clone());
+            run.journal.remember(name, occurrence, value.clone());
             return StepTurn::Remembered(value);
         }
-        stand.running_steps += 1;
-        stand.changed();
-        drop(stand);
+        run.running_steps += 1;
+        run.changed();
+        drop(run);
         StepTurn::Run(StepMemory::Journal(StepGuard {
             rounds: Arc::clone(self),
             name: name.to_owned(),
@@ -370,14 +324,14 @@ impl Rounds {
         let mut over = std::pin::pin!(self.over.cancelled());
         let mut stuck: Option<Pin<Box<tokio::time::Sleep>>> = None;
         std::future::poll_fn(|context| {
-            let stand = self.lock();
+            let run = self.lock();
             // As a part of the handler it is dropped with it, and needs no wake-up: the run waits for nothing then.
-            let part_of_it = stand
+            let part_of_it = run
                 .turn
                 .as_ref()
                 .is_some_and(|turn| turn.is(context.waker()));
-            let in_step = stand.running_steps > 0;
-            drop(stand);
+            let in_step = run.running_steps > 0;
+            drop(run);
             if part_of_it && !self.over.is_cancelled() {
                 return Poll::Pending;
             }
@@ -409,18 +363,18 @@ impl Rounds {
                 return Poll::Ready(Ok(output));
             }
             drop(waker);
-            let mut stand = self.lock();
-            stand.runner = Some(context.waker().clone());
-            if stand.open.is_empty() || stand.running_steps > 0 {
+            let mut run = self.lock();
+            run.runner = Some(context.waker().clone());
+            if run.open.is_empty() || run.running_steps > 0 {
                 settled_at = None;
                 return Poll::Pending;
             }
-            let alone = !stand.may_be_woken();
-            if alone || settled_at == Some(stand.changes) {
+            let alone = !run.may_be_woken();
+            if alone || settled_at == Some(run.changes) {
                 return Poll::Ready(Err(alone));
             }
-            settled_at = Some(stand.changes);
-            drop(stand);
+            settled_at = Some(run.changes);
+            drop(run);
             context.waker().wake_by_ref();
             Poll::Pending
         })
@@ -442,32 +396,32 @@ impl Rounds {
     /// Where nothing else can move the run on (`alone`), that is sure. Otherwise another branch of the handler may have
     /// been faster this time, so it counts when it happens twice in a row.
     fn changed(&self, alone: bool) -> Option<Changed> {
-        let mut stand = self.lock();
-        let first = stand.news.iter().find_map(|news| news.message.clone())?;
+        let mut run = self.lock();
+        let first = run.news.iter().find_map(|news| news.message.clone())?;
         let used = |news: &FreshReply| {
-            let asked = stand.asked.get(&news.slot.digest);
+            let asked = run.asked.get(&news.slot.digest);
             asked.is_some_and(|asked| *asked > news.slot.occurrence)
         };
-        let instead = stand
+        let instead = run
             .open
             .iter()
-            .find(|open| stand.journal.out(open.slot).is_none())
+            .find(|open| run.journal.out(open.slot).is_none())
             .map(|open| open.message.clone());
-        let unused = !stand.news.iter().any(used);
+        let unused = !run.news.iter().any(used);
         let (true, Some(now)) = (unused, instead) else {
-            stand.journal.used_replies();
+            run.journal.used_replies();
             return None;
         };
-        let before = stand.journal.unused_replies();
+        let before = run.journal.unused_replies();
         (alone || before).then_some(Changed { was: first, now })
     }
 
     /// Notes what goes out. A question that was already out keeps the clock it had.
     fn send_out(&self) -> InputRequests {
-        let mut stand = self.lock();
-        let before = stand.journal.take_out();
+        let mut run = self.lock();
+        let before = run.journal.take_out();
         let mut requests = InputRequests::new();
-        for open in std::mem::take(&mut stand.open) {
+        for open in std::mem::take(&mut run.open) {
             let earlier = before.iter().find(|out| out.slot == open.slot);
             let since_ms = earlier.map_or(self.now_ms, |out| out.since_ms);
             let Open {
@@ -478,7 +432,7 @@ impl Rounds {
                 url,
                 for_ms,
             } = open;
-            stand.journal.send_out(SentQuestion {
+            run.journal.send_out(SentQuestion {
                 key: key.clone(),
                 slot,
                 message,
@@ -497,30 +451,7 @@ impl Rounds {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunState> {
-        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RunState {
-    /// The waker to poll the handler with. What changes meanwhile is seen right afterwards.
-    fn begin_turn(&mut self, runner: &Waker) -> Waker {
-        self.runner = None;
-        let turn = self.turn.take().filter(|turn| turn.is_for(runner));
-        let turn = self
-            .turn
-            .insert(turn.unwrap_or_else(|| TrackedWaker::new(runner)));
-        turn.begin().clone()
-    }
-
-    fn may_be_woken(&self) -> bool {
-        self.turn.as_ref().is_some_and(TrackedWaker::may_be_woken)
-    }
-
-    fn changed(&mut self) {
-        self.changes += 1;
-        if let Some(runner) = self.runner.take() {
-            runner.wake();
-        }
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -532,9 +463,9 @@ struct OpenGuard {
 
 impl Drop for OpenGuard {
     fn drop(&mut self) {
-        let mut stand = self.rounds.lock();
-        stand.open.retain(|open| open.slot != self.slot);
-        stand.changed();
+        let mut run = self.rounds.lock();
+        run.open.retain(|open| open.slot != self.slot);
+        run.changed();
     }
 }
 
@@ -557,69 +488,8 @@ impl StepGuard {
 
 impl Drop for StepGuard {
     fn drop(&mut self) {
-        let mut stand = self.rounds.lock();
-        stand.running_steps -= 1;
-        stand.changed();
-    }
-}
-
-/// The beginning of a question's message, short enough to travel with the state.
-pub(crate) fn beginning(message: &str) -> String {
-    const LONGEST: usize = 160;
-    if message.len() <= LONGEST {
-        return message.to_owned();
-    }
-    format!("{}...", &message[..message.floor_char_boundary(LONGEST)])
-}
-
-/// Returns what rmcp sends for a question. Tasks use it too.
-pub(crate) fn params(
-    question: &OutgoingQuestion,
-    revision: Revision,
-) -> Result<ElicitRequestParams, ElicitError> {
-    let message = question.message.clone();
-    Ok(match &question.subject {
-        OutgoingBody::Form(form) => ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message,
-            requested_schema: form.typed(revision)?,
-        },
-        // 2026-07-28 has no elicitation id; rmcp writes the empty one it is given.
-        OutgoingBody::Url { url, .. } => ElicitRequestParams::UrlElicitationParams {
-            meta: None,
-            message,
-            url: url.clone(),
-            elicitation_id: String::new(),
-        },
-    })
-}
-
-/// Reads an `ElicitResult`.
-pub(crate) fn read_reply(value: &Value, mode: Mode) -> ReceivedAnswer {
-    match wire::ElicitResult::from_value(value, mode) {
-        Ok(reply) => {
-            if reply.dropped_content() {
-                tracing::debug!("a reply had content where none counts; it was dropped");
-            }
-            ReceivedAnswer::Result((&reply).into())
-        }
-        Err(defect) => ReceivedAnswer::Broken(defect.to_string()),
-    }
-}
-
-/// The author's key, or one made from the question; unique within the round.
-fn free_key(stand: &RunState, slot: OccurrenceKey, wished: Option<&str>) -> String {
-    let base = wished.map_or_else(|| format!("q-{}", slot.digest), str::to_owned);
-    let taken = |key: &str| stand.open.iter().any(|open| open.key == key);
-    if slot.occurrence == 0 && !taken(&base) {
-        return base;
-    }
-    let mut number = slot.occurrence + 1;
-    loop {
-        let key = format!("{base}-{number}");
-        if !taken(&key) {
-            return key;
-        }
-        number += 1;
+        let mut run = self.rounds.lock();
+        run.running_steps -= 1;
+        run.changed();
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Capability, Mode, Revision};
 use serde_json::value::RawValue;
 
-use super::rounds::beginning;
+use super::question_params::beginning;
 use super::{AdmitFn, AskResult, StepMemory, cannot_ask};
 use crate::error::ElicitError;
 use crate::journal::{ActionWord, OccurrenceKey, ReceivedAnswer, StoredResult};

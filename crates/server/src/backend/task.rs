@@ -14,7 +14,7 @@ use rmcp::task_manager::{TaskContext, TaskExit, TaskManager};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::rounds::{params, read_reply};
+use super::question_params::{params, read_reply};
 use super::{AdmitFn, AskResult};
 use crate::error::ElicitError;
 use crate::question::OutgoingQuestion;

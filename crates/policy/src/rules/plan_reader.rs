@@ -1,0 +1,289 @@
+//! Reading the plan of one rule: who is asked, how long, and who hears of it later.
+
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use super::rule_reader::RuleReader;
+use super::{Ask, DEFAULT_CLAIM, DEFAULT_DEADLINE, OnTimeout, Plan, Reveal};
+use crate::document::{Reader, Value, duration_text, key_start};
+use crate::people::Addressee;
+use crate::schedule::Escalation;
+
+/// The most people who must agree.
+const MAX_NEED: u8 = 20;
+
+impl RuleReader<'_> {
+    pub(super) fn plan<'t>(&self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Plan> {
+        let ask = self.ask(reader, table.get("ask")?);
+        let deadline = table
+            .get("deadline")
+            .and_then(|value| reader.duration(value, "deadline"));
+        let open_for = deadline.unwrap_or(DEFAULT_DEADLINE);
+        let before_deadline = |reader: &mut Reader<'t>, at: usize, name: &str, after: Duration| {
+            if after >= open_for {
+                let message = format!(
+                    "`{name}` after {} comes too late: the deadline is {}",
+                    duration_text(after),
+                    duration_text(open_for)
+                );
+                reader.defect(
+                    at,
+                    "after-deadline",
+                    message,
+                    "make it shorter, or the deadline longer",
+                );
+            }
+        };
+        let mut remind = Vec::new();
+        if let Some(value) = table.get("remind") {
+            let items = reader.list(value, "remind").unwrap_or_default();
+            for item in items {
+                if let Some(after) = reader.duration(item, "remind") {
+                    before_deadline(reader, item.span().start, "remind", after);
+                    remind.push(after);
+                }
+            }
+        }
+        let mut escalate: Vec<Escalation> = Vec::new();
+        if let Some(value) = table.get("escalate") {
+            let items = reader.list(value, "escalate").unwrap_or_default();
+            for item in items {
+                let Some(step) = reader.table(item, "escalate") else {
+                    continue;
+                };
+                reader.known_keys(step, "a step of `escalate`", &["after", "to"]);
+                let at = item.span().start;
+                let after = step
+                    .get("after")
+                    .and_then(|value| reader.duration(value, "after"));
+                let to = step
+                    .get("to")
+                    .and_then(|value| self.people.addressee(reader, value, "to"));
+                for key in ["after", "to"] {
+                    if !step.contains_key(key) {
+                        let help = "write { after = \"15m\", to = { group = \"NAME\" } }";
+                        reader.defect(
+                            at,
+                            "missing-key",
+                            format!("a step of `escalate` needs `{key}`"),
+                            help,
+                        );
+                    }
+                }
+                let (Some(after), Some(to)) = (after, to) else {
+                    continue;
+                };
+                before_deadline(reader, at, "escalate", after);
+                if escalate.last().is_some_and(|last| last.after >= after) {
+                    reader.defect(
+                        at,
+                        "escalation-order",
+                        "this step is not after the one before it",
+                        "put the steps in their order",
+                    );
+                }
+                if let Some(ask) = &ask {
+                    let mut asked = ask.to.clone();
+                    asked.extend(escalate.iter().map(|step| step.to.clone()));
+                    self.adds_someone(reader, &asked, &to, at);
+                }
+                escalate.push(Escalation { after, to });
+            }
+        }
+        let on_timeout = choice(
+            reader,
+            table,
+            "on-timeout",
+            &[
+                ("error", OnTimeout::Error),
+                ("hand-back", OnTimeout::HandBack),
+            ],
+        );
+        let reveals = [
+            ("minimal", Reveal::Minimal),
+            ("question", Reveal::Question),
+            ("arguments", Reveal::Arguments),
+        ];
+        let reveal = choice(reader, table, "reveal", &reveals);
+        let claim = match table
+            .get("claim")
+            .map(|value| (value, value.get_ref().as_str()))
+        {
+            None => Some(DEFAULT_CLAIM),
+            Some((_, Some("off"))) => None,
+            Some((value, _)) => reader.duration(value, "claim"),
+        };
+        let mut delegate_to = Vec::new();
+        if let Some(value) = table.get("delegate-to") {
+            let items = reader.list(value, "delegate-to").unwrap_or_default();
+            for item in items {
+                delegate_to.extend(self.people.addressee(reader, item, "delegate-to"));
+            }
+        }
+        Some(Plan {
+            ask: ask?,
+            deadline,
+            remind,
+            escalate,
+            on_timeout: on_timeout.unwrap_or_default(),
+            claim,
+            delegate_to,
+            reauth: table
+                .get("reauth")
+                .and_then(|value| reader.duration(value, "reauth")),
+            reveal: reveal.unwrap_or_default(),
+        })
+    }
+
+    /// Refuses a step that asks only those who are asked already.
+    fn adds_someone(
+        &self,
+        reader: &mut Reader<'_>,
+        asked: &[Addressee],
+        to: &Addressee,
+        at: usize,
+    ) {
+        let (known, _) = self.people.reach(asked);
+        let (added, is_open) = self.people.reach(std::slice::from_ref(to));
+        if asked.contains(to) || (!is_open && added.is_subset(&known)) {
+            let message = format!("this step adds nobody: `{to}` is asked already");
+            reader.defect(
+                at,
+                "escalation-repeats",
+                message,
+                "escalate to somebody else, or take the step out",
+            );
+        }
+    }
+
+    fn ask<'t>(&self, reader: &mut Reader<'t>, value: &Value<'t>) -> Option<Ask> {
+        let at = value.span().start;
+        if let DeValue::String(text) = value.get_ref() {
+            if text.as_ref() == "caller" {
+                return Some(Ask::caller());
+            }
+            let help = "write ask = \"caller\", { person = \"NAME\" }, { group = \"NAME\" } or { any = [..] }";
+            reader.defect(at, "no-addressee", "`ask` names nobody", help);
+            return None;
+        }
+        let table = reader.table(value, "ask")?;
+        reader.known_keys(
+            table,
+            "`ask`",
+            &["person", "group", "any", "need", "not-caller"],
+        );
+        let mut to = Vec::new();
+        let named = ["person", "group", "any"]
+            .into_iter()
+            .filter(|key| table.contains_key(*key))
+            .count();
+        if named != 1 {
+            let help = "write one of `person`, `group` and `any`";
+            reader.defect(
+                at,
+                "no-addressee",
+                if named == 0 {
+                    "`ask` names nobody"
+                } else {
+                    "`ask` names two things"
+                },
+                help,
+            );
+            return None;
+        }
+        let before = reader.defects.len();
+        if let Some(any) = table.get("any") {
+            let items = reader.list(any, "any").unwrap_or_default();
+            for item in items {
+                to.extend(self.people.addressee(reader, item, "any"));
+            }
+        }
+        for (key, make) in [
+            ("person", Addressee::Person as fn(String) -> Addressee),
+            ("group", Addressee::Group),
+        ] {
+            if let Some(value) = table.get(key)
+                && let Some(name) = reader.text(value, key)
+            {
+                to.extend(
+                    self.people
+                        .check(reader, make(name.to_owned()), value.span().start),
+                );
+            }
+        }
+        let need = match table.get("need") {
+            Some(value) => reader.count(value, "need", MAX_NEED)?,
+            None => 1,
+        };
+        let not_caller = table
+            .get("not-caller")
+            .is_some_and(|value| reader.truth(value, "not-caller") == Some(true));
+        if reader.defects.len() > before {
+            return None;
+        }
+        if to.is_empty() {
+            reader.defect(
+                at,
+                "no-addressee",
+                "`any` names nobody",
+                "add a person or a group",
+            );
+            return None;
+        }
+        let (people, is_open) = self.people.reach(&to);
+        let enough = people.len().saturating_sub(usize::from(not_caller));
+        if !is_open && usize::from(need) > enough {
+            let can = if not_caller {
+                ", and the caller may be one of them"
+            } else {
+                ""
+            };
+            let at = if table.contains_key("need") {
+                key_start(table, "need")
+            } else {
+                at
+            };
+            let message = format!("{need} must agree, and {} can{can}", people.len());
+            reader.defect(at, "no-addressee", message, "name more people");
+        } else if is_open && usize::from(need) > enough {
+            let at = if table.contains_key("need") {
+                key_start(table, "need")
+            } else {
+                at
+            };
+            let message = "a claim decides who is asked, so nothing tells whether they are enough";
+            reader.warning(at, "unknown-size", message, "");
+        }
+        Some(Ask {
+            to,
+            need: NonZeroU8::new(need)?,
+            not_caller,
+            is_any: table.contains_key("any"),
+        })
+    }
+}
+
+/// Returns the value of `key` out of these choices.
+pub(super) fn choice<'t, T: Copy>(
+    reader: &mut Reader<'t>,
+    table: &DeTable<'t>,
+    key: &str,
+    choices: &[(&str, T)],
+) -> Option<T> {
+    let value = table.get(key)?;
+    let text = reader.text(value, key)?;
+    let found = choices.iter().find(|(name, _)| *name == text);
+    if found.is_none() {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let message = format!("`{key}` cannot be `{}`", text.escape_debug());
+        reader.defect(
+            value.span().start,
+            "unknown-choice",
+            message,
+            format!("write one of {}", names.join(", ")),
+        );
+    }
+    found.map(|(_, choice)| *choice)
+}

@@ -1,0 +1,474 @@
+//! Reading one rule: whom it is for, its condition and its decision.
+
+use toml::de::{DeTable, DeValue};
+
+use super::plan_reader::choice;
+use super::targets::{Target, Targets};
+use super::{Approval, Decision, OnError, Phase, Refusal, Rule};
+use crate::condition::{Condition, Interner};
+use crate::defect::nearest;
+use crate::document::{Reader, Value, key_start};
+use crate::glob::Glob;
+use crate::people::People;
+
+const RULE_KEYS: [&str; 22] = [
+    "name",
+    "server",
+    "tool",
+    "when",
+    "ask",
+    "approve",
+    "allow",
+    "refuse",
+    "refuse-modes",
+    "refuse-credentials",
+    "deadline",
+    "remind",
+    "escalate",
+    "on-timeout",
+    "on-error",
+    "claim",
+    "delegate-to",
+    "reauth",
+    "reveal",
+    "edit",
+    "good-for",
+    "note",
+];
+
+/// The state while rules are read.
+pub(super) struct RuleReader<'p> {
+    pub(super) people: &'p People,
+    /// The names of servers, where the file has any.
+    servers: Option<Vec<String>>,
+    names: Interner,
+}
+
+impl<'p> RuleReader<'p> {
+    /// Reads rules that may name these people, for these servers where the file has any.
+    pub(super) fn new(people: &'p People, servers: Option<Vec<String>>) -> Self {
+        Self {
+            people,
+            servers,
+            names: Interner::default(),
+        }
+    }
+
+    /// Returns the names that the conditions read.
+    pub(super) fn into_names(self) -> Interner {
+        self.names
+    }
+
+    /// Reads one rule; with it the byte at which it begins.
+    pub(super) fn rule<'t>(
+        &mut self,
+        reader: &mut Reader<'t>,
+        value: &Value<'t>,
+        number: usize,
+    ) -> Option<(Rule, usize)> {
+        let start = value.span().start;
+        reader.rule = Some(format!("rule-{number}"));
+        let table = reader.table(value, "rules")?;
+        if let Some(name) = table
+            .get("name")
+            .and_then(|value| reader.text(value, "name"))
+        {
+            reader.rule = Some(name.to_owned());
+            let is_plain = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_control);
+            if !is_plain {
+                let at = table["name"].span().start;
+                reader.defect(
+                    at,
+                    "invalid-name",
+                    "the name of a rule is one line of at most 64 bytes",
+                    "",
+                );
+            }
+        }
+        let name = reader.rule.clone().unwrap_or_default();
+        reader.known_keys(table, "a rule", &RULE_KEYS);
+        let before = reader.defects.len();
+        let servers = self.servers(reader, table);
+        let targets = targets(reader, table);
+        let decision = self.decision(reader, table, start);
+        let condition = self.condition(reader, table);
+        let on_error = on_error(reader, table);
+        let decision = decision?;
+        if reader.defects.len() > before && table.contains_key("when") && condition.is_none() {
+            return None;
+        }
+        let needs_question = condition
+            .as_ref()
+            .is_some_and(|condition| condition.reads_question().is_some())
+            || matches!(&decision, Decision::Refuse(refusal) if refusal.is_about_questions());
+        let phase = match &decision {
+            Decision::Ask(_) => Phase::Asking,
+            Decision::Refuse(_) if needs_question => Phase::Asking,
+            Decision::Allow | Decision::Approve(_) | Decision::Refuse(_) => Phase::Admission,
+        };
+        if let Some(condition) = &condition {
+            check_condition(reader, table, condition, &decision);
+        }
+        let usual = if decision.restricts() {
+            OnError::Match
+        } else {
+            OnError::Skip
+        };
+        let (line, _) = reader.position(start);
+        let rule = Rule {
+            name,
+            line,
+            servers,
+            targets,
+            condition,
+            decision,
+            on_error: on_error.unwrap_or(usual),
+            phase,
+            needs_question,
+        };
+        Some((rule, start))
+    }
+
+    fn servers<'t>(&self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Vec<Glob> {
+        let patterns = patterns(reader, table, "server");
+        let patterns = patterns.unwrap_or_else(|| vec![("*".to_owned(), 0)]);
+        let globs = patterns.into_iter().map(|(text, at)| {
+            let glob = Glob::new(&text);
+            if let Some(servers) = &self.servers
+                && !servers.iter().any(|server| glob.matches(server))
+            {
+                let help = match nearest(&text, servers.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "the servers are those of [servers.NAME]".to_owned(),
+                };
+                reader.defect(
+                    at,
+                    "never-matches",
+                    format!("no server is named `{text}`"),
+                    help,
+                );
+            }
+            glob
+        });
+        globs.collect()
+    }
+
+    fn condition<'t>(&mut self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Condition> {
+        let value = table.get("when")?;
+        let text = reader.text(value, "when")?;
+        let span = value.span();
+        let (condition, warnings) = match Condition::compile(text, &mut self.names) {
+            Ok((condition, warnings)) => (Some(condition), warnings),
+            Err(defects) => {
+                for defect in defects {
+                    let at = reader.inside_text(span.clone(), text, defect.at);
+                    reader.defect(at, defect.code, defect.message, defect.help);
+                }
+                (None, Vec::new())
+            }
+        };
+        // With a word about errors, the operator has thought of absent members.
+        if !table.contains_key("on-error") {
+            for warning in warnings {
+                let at = reader.inside_text(span.clone(), text, warning.at);
+                reader.warning(at, warning.code, warning.message, warning.help);
+            }
+        }
+        condition
+    }
+
+    fn decision<'t>(
+        &self,
+        reader: &mut Reader<'t>,
+        table: &DeTable<'t>,
+        start: usize,
+    ) -> Option<Decision> {
+        let mut flag = |key: &str| {
+            table
+                .get(key)
+                .is_some_and(|value| reader.truth(value, key) == Some(true))
+        };
+        let (allow, approve, credentials) =
+            (flag("allow"), flag("approve"), flag("refuse-credentials"));
+        for key in ["allow", "approve", "refuse-credentials"] {
+            if let Some(DeValue::Boolean(false)) = table.get(key).map(toml::Spanned::get_ref) {
+                let message = format!("`{key} = false` says nothing");
+                reader.defect(
+                    key_start(table, key),
+                    "no-decision",
+                    message,
+                    "take the line out",
+                );
+            }
+        }
+        let refuses =
+            table.contains_key("refuse") || table.contains_key("refuse-modes") || credentials;
+        let asks = table.contains_key("ask");
+        let decisions = [allow, approve, refuses, asks && !approve];
+        match decisions.iter().filter(|is_there| **is_there).count() {
+            1 => {}
+            0 => {
+                let has_false = reader
+                    .defects
+                    .iter()
+                    .any(|defect| defect.code == "no-decision" && defect.rule == reader.rule);
+                if !has_false {
+                    let help = "add `ask`, `approve` with `ask`, `allow` or `refuse`";
+                    reader.defect(start, "no-decision", "the rule decides nothing", help);
+                }
+                return None;
+            }
+            _ => {
+                let help = "write one of `ask`, `approve` with `ask`, `allow` and `refuse`";
+                reader.defect(start, "two-decisions", "the rule decides two things", help);
+                return None;
+            }
+        }
+        let only_with = |reader: &mut Reader<'t>, keys: &[&str], needs: &str| {
+            for key in keys.iter().filter(|key| table.contains_key(**key)) {
+                let message = format!("`{key}` has no effect without `{needs}`");
+                reader.defect(
+                    key_start(table, key),
+                    "no-effect",
+                    message,
+                    format!("add `{needs}`, or take `{key}` out"),
+                );
+            }
+        };
+        if !approve {
+            only_with(reader, &["edit", "good-for"], "approve = true");
+        }
+        if allow || refuses {
+            let asking = [
+                "deadline",
+                "remind",
+                "escalate",
+                "on-timeout",
+                "claim",
+                "delegate-to",
+                "reauth",
+                "reveal",
+            ];
+            only_with(reader, &asking, "ask");
+        }
+        if allow {
+            return Some(Decision::Allow);
+        }
+        if refuses {
+            return Some(Decision::Refuse(refusal(reader, table, credentials)));
+        }
+        if !asks {
+            reader.defect(
+                start,
+                "no-addressee",
+                "`approve` names nobody",
+                "add `ask`, such as ask = { group = \"NAME\" }",
+            );
+            return None;
+        }
+        let plan = Box::new(self.plan(reader, table)?);
+        if !approve {
+            return Some(Decision::Ask(plan));
+        }
+        let edit = table
+            .get("edit")
+            .map(|value| reader.texts(value, "edit"))
+            .unwrap_or_default();
+        for (pointer, at) in &edit {
+            if !is_pointer(pointer) {
+                reader.defect(
+                    *at,
+                    "invalid-pointer",
+                    format!("`{pointer}` is not a JSON Pointer"),
+                    "write it like /path",
+                );
+            }
+        }
+        Some(Decision::Approve(Approval {
+            plan,
+            edit: edit.into_iter().map(|(pointer, _)| pointer).collect(),
+            good_for: table
+                .get("good-for")
+                .and_then(|value| reader.duration(value, "good-for")),
+        }))
+    }
+}
+
+fn patterns<'t>(
+    reader: &mut Reader<'t>,
+    table: &DeTable<'t>,
+    key: &str,
+) -> Option<Vec<(String, usize)>> {
+    let value = table.get(key)?;
+    let patterns = match value.get_ref() {
+        DeValue::String(text) => vec![(text.to_string(), value.span().start)],
+        DeValue::Array(_) => reader.texts(value, key),
+        _ => {
+            reader.text(value, key);
+            return None;
+        }
+    };
+    let is_empty_list = matches!(value.get_ref(), DeValue::Array(items) if items.is_empty());
+    if is_empty_list {
+        let message = format!("`{key}` is an empty list, so the rule never matches");
+        reader.defect(
+            value.span().start,
+            "never-matches",
+            message,
+            format!("add a name, or take `{key}` out for any"),
+        );
+    }
+    for (text, at) in &patterns {
+        if text.is_empty() || text.len() > 1_024 {
+            reader.defect(
+                *at,
+                "never-matches",
+                format!("a pattern of `{key}` has 1 to 1,024 bytes"),
+                "",
+            );
+        }
+    }
+    Some(patterns)
+}
+
+fn targets<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Targets {
+    match patterns(reader, table, "tool") {
+        Some(patterns) if !patterns.iter().any(|(text, _)| text == "*") => {
+            Targets::Named(patterns.iter().map(|(text, _)| Target::new(text)).collect())
+        }
+        _ => Targets::All,
+    }
+}
+
+fn refusal<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>, credentials: bool) -> Refusal {
+    let reason = table.get("refuse").and_then(|value| {
+        let reason = reader.text(value, "refuse")?;
+        let is_plain =
+            !reason.trim().is_empty() && reason.len() <= 500 && !reason.contains(char::is_control);
+        if !is_plain {
+            let help = "it is shown to people and to the client";
+            reader.defect(
+                value.span().start,
+                "invalid-reason",
+                "`refuse` is the reason, in one line of at most 500 bytes",
+                help,
+            );
+        }
+        Some(reason.to_owned())
+    });
+    let modes = table
+        .get("refuse-modes")
+        .map(|value| (reader.texts(value, "refuse-modes"), value.span().start));
+    if let Some((modes, at)) = &modes {
+        if modes.is_empty() {
+            reader.defect(
+                *at,
+                "never-matches",
+                "`refuse-modes` names no mode",
+                "write [\"url\"], [\"form\"] or both",
+            );
+        }
+        for (mode, at) in modes {
+            if !matches!(mode.as_str(), "form" | "url") {
+                reader.defect(
+                    *at,
+                    "never-matches",
+                    format!("no mode is named `{mode}`"),
+                    "the modes are form and url",
+                );
+            }
+        }
+    }
+    let modes: Vec<String> = modes
+        .into_iter()
+        .flat_map(|(modes, _)| modes)
+        .map(|(mode, _)| mode)
+        .collect();
+    let usual = if credentials {
+        "questions for credentials are refused"
+    } else {
+        "questions of this mode are refused"
+    };
+    Refusal {
+        reason: reason.unwrap_or_else(|| usual.to_owned()),
+        modes,
+        credentials,
+    }
+}
+
+fn on_error<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<OnError> {
+    let choices = [
+        ("match", OnError::Match),
+        ("skip", OnError::Skip),
+        ("refuse", OnError::Refuse),
+    ];
+    choice(reader, table, "on-error", &choices)
+}
+
+/// Checks a condition together with what the rule decides.
+fn check_condition(
+    reader: &mut Reader<'_>,
+    table: &DeTable<'_>,
+    condition: &Condition,
+    decision: &Decision,
+) {
+    let Some(value) = table.get("when") else {
+        return;
+    };
+    let Some(text) = value.get_ref().as_str() else {
+        return;
+    };
+    let before_the_call = matches!(decision, Decision::Allow | Decision::Approve(_));
+    if before_the_call && let Some(at) = condition.reads_question() {
+        let at = reader.inside_text(value.span(), text, at);
+        let message = "before the call there is no question, so the rule never matches";
+        reader.defect(
+            at,
+            "never-matches",
+            message,
+            "decide with `caller`, `tool` and `arguments`",
+        );
+    }
+    match condition.constant() {
+        Some(false) => {
+            let message = "the condition is never true";
+            reader.defect(
+                value.span().start,
+                "never-matches",
+                message,
+                "take the rule out, or correct the condition",
+            );
+        }
+        Some(true) => {
+            reader.warning(
+                value.span().start,
+                "always-true",
+                "the condition is always true",
+                "take `when` out",
+            );
+        }
+        None => {}
+    }
+    if !decision.restricts()
+        && let Some(at) = condition.reads_annotations()
+    {
+        let at = reader.inside_text(value.span(), text, at);
+        let message = "this rule loosens by what the server says of itself";
+        reader.warning(
+            at,
+            "loosens-by-annotations",
+            message,
+            "name the tools instead",
+        );
+    }
+}
+
+/// Returns `true` for a JSON Pointer to some member (RFC 6901).
+fn is_pointer(text: &str) -> bool {
+    let escapes_hold = |step: &str| {
+        step.split('~')
+            .skip(1)
+            .all(|rest| rest.starts_with(['0', '1']))
+    };
+    text.len() <= 1_024 && text.starts_with('/') && text.split('/').all(escapes_hold)
+}

@@ -1,0 +1,94 @@
+//! The state of one run of a handler in the rounds era.
+
+use std::collections::HashMap;
+use std::task::Waker;
+use std::time::Duration;
+
+use rmcp::model::{InputRequest, InputResponses};
+
+use super::tracked_waker::TrackedWaker;
+use crate::journal::{Journal, OccurrenceKey};
+use crate::question::Digest;
+
+/// The questions, replies and steps of one run.
+#[derive(Debug, Default)]
+pub(super) struct RunState {
+    pub(super) journal: Journal,
+    /// Questions whose reply came with this very request.
+    pub(super) news: Vec<FreshReply>,
+    /// Replies that came without a state, by the key the author gave.
+    pub(super) loose: InputResponses,
+    /// The number of times that each question was asked in this run.
+    pub(super) asked: HashMap<Digest, u32>,
+    pub(super) steps: HashMap<String, u32>,
+    pub(super) open: Vec<Open>,
+    pub(super) running_steps: usize,
+    /// Counts every change, so that the runner sees whether a turn settled anything.
+    pub(super) changes: u64,
+    /// The waker to notify of changes between polls.
+    pub(super) runner: Option<Waker>,
+    pub(super) turn: Option<TrackedWaker>,
+}
+
+/// A question whose reply came with this very request.
+#[derive(Debug)]
+pub(super) struct FreshReply {
+    pub(super) slot: OccurrenceKey,
+    pub(super) open_for: Duration,
+    /// The beginning of its message. Absent where the next run may do without the question: a visit is asked for until
+    /// what it brings is there.
+    pub(super) message: Option<String>,
+}
+
+/// A question that is open in this run.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) slot: OccurrenceKey,
+    pub(super) key: String,
+    pub(super) message: String,
+    pub(super) request: InputRequest,
+    pub(super) url: bool,
+    pub(super) for_ms: u64,
+}
+
+impl RunState {
+    /// The waker to poll the handler with. What changes meanwhile is seen right afterwards.
+    pub(super) fn begin_turn(&mut self, runner: &Waker) -> Waker {
+        self.runner = None;
+        let turn = self.turn.take().filter(|turn| turn.is_for(runner));
+        let turn = self
+            .turn
+            .insert(turn.unwrap_or_else(|| TrackedWaker::new(runner)));
+        turn.begin().clone()
+    }
+
+    /// Returns `true` if another task has kept the waker.
+    pub(super) fn may_be_woken(&self) -> bool {
+        self.turn.as_ref().is_some_and(TrackedWaker::may_be_woken)
+    }
+
+    /// Counts a change, and wakes the runner if it waits.
+    pub(super) fn changed(&mut self) {
+        self.changes += 1;
+        if let Some(runner) = self.runner.take() {
+            runner.wake();
+        }
+    }
+}
+
+/// The author's key, or one made from the question; unique within the round.
+pub(super) fn free_key(run: &RunState, slot: OccurrenceKey, wished: Option<&str>) -> String {
+    let base = wished.map_or_else(|| format!("q-{}", slot.digest), str::to_owned);
+    let taken = |key: &str| run.open.iter().any(|open| open.key == key);
+    if slot.occurrence == 0 && !taken(&base) {
+        return base;
+    }
+    let mut number = slot.occurrence + 1;
+    loop {
+        let key = format!("{base}-{number}");
+        if !taken(&key) {
+            return key;
+        }
+        number += 1;
+    }
+}
