@@ -40,7 +40,7 @@ fn scans_alike(bytes: &[u8]) {
     let parsed = Envelope::parse(bytes);
     assert!(!matches!(
         parsed,
-        Err(WireError::Duplicate { place: "message" })
+        Err(WireError::Duplicate { location: "message" })
     ));
     if let Ok(call) = CallFrame::read(text, &index)
         && let Ok(spelled) = call.canonical_arguments()

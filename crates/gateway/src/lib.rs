@@ -16,7 +16,7 @@
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
-//! | `responder_bridge` | the operator's terminal or program, asked at once |
+//! | `local_responder` | the operator's terminal or program, asked at once |
 //! | `learned_facts` | facts learned of the servers, kept in the record |
 //! | `server_identity` | the identity of what runs as a server |
 //! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
@@ -30,7 +30,7 @@ mod frame;
 mod headers;
 mod learned_facts;
 mod listener;
-mod responder_bridge;
+mod local_responder;
 mod runtime;
 mod server_identity;
 mod session;

@@ -1,7 +1,7 @@
 //! The record of questions: written before anyone sees them, answered by the first valid answer, delivered at most once.
 //!
 //! Pages, scripts, clients and relays all come here; the [`Store`] below keeps what they did. Answers are checked
-//! before they come in (`Form::check` by the desk, by the relay for clients), sealed while they wait, and dropped once
+//! before they come in (`Form::check` by the inbox, by the relay for clients), sealed while they wait, and dropped once
 //! they are delivered; the audit keeps who, what and when, never a value.
 //!
 //! | file | what it does |

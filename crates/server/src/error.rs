@@ -296,7 +296,7 @@ impl From<ElicitError> for ErrorData {
                 let mut violations = findings;
                 if violations.is_empty() {
                     violations.push(Finding {
-                        place: String::new(),
+                        location: String::new(),
                         code: "check".into(),
                         message: reasons,
                     });

@@ -1,7 +1,9 @@
-//! The command line as clap reads it. Options that several commands share have a file of their own here.
+//! The command line as clap reads it. Options that several commands share have a file of their own here, and so have those of
+//! `gateway`, which are many.
 
 pub(crate) mod answers;
 pub(crate) mod field_answers;
+pub(crate) mod gateway;
 pub(crate) mod program;
 pub(crate) mod server;
 pub(crate) mod token;

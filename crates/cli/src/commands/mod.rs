@@ -23,6 +23,7 @@ use std::future::Future;
 
 use clap::Subcommand;
 
+use crate::args::gateway::GatewayArgs;
 use crate::failure::{Exit, Failure};
 
 /// The command.
@@ -31,7 +32,7 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     Call(Box<call::CallArgs>),
     DemoServer(demo_server::DemoServerArgs),
-    Gateway(Box<gateway::GatewayArgs>),
+    Gateway(Box<GatewayArgs>),
     Inbox(inbox::InboxArgs),
     Audit(audit::AuditArgs),
     Keys(keys::KeysArgs),

@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 
 use super::transport_error::{Health, TransportError};
+use super::{ConnectError, ConnectOptions};
 use crate::raw_params;
 
 const EVENTS: &str = "text/event-stream";
@@ -51,6 +52,27 @@ pub struct Http {
 }
 
 impl Http {
+    /// The client for the server at this URL.
+    pub(super) fn for_server(
+        url: &str,
+        options: &ConnectOptions,
+        health: Health,
+    ) -> Result<Self, ConnectError> {
+        let parsed = reqwest::Url::parse(url);
+        if !parsed.is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            return Err(ConnectError::Url {
+                url: mcp_elicit_core::link::without_userinfo(url).into_owned(),
+            });
+        }
+        let client = crate::tls::client()
+            .connect_timeout(options.within)
+            // Headers and arguments are for this server, and for none that it names.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| ConnectError::Setup(Box::new(error)))?;
+        Ok(Self::new(client, options.frame_limit, health))
+    }
+
     /// Frames of at most `limit` bytes.
     pub(crate) fn new(client: reqwest::Client, limit: usize, health: Health) -> Self {
         Self {

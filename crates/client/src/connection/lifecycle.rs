@@ -130,20 +130,8 @@ where
     use rmcp::transport::StreamableHttpClientTransport;
     use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-    let usable = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if !usable {
-        return Err(ConnectError::Url {
-            url: mcp_elicit_core::link::without_userinfo(url).into_owned(),
-        });
-    }
-    let client = crate::tls::client()
-        .connect_timeout(options.within)
-        // Headers and arguments are for this server, and for none that it names.
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(|error| ConnectError::Setup(Box::new(error)))?;
     let health = Health::default();
-    let http = super::http::Http::new(client, options.frame_limit, health.clone());
+    let http = super::Http::for_server(url, options, health.clone())?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.max_sse_event_size = options.frame_limit;
     config.auth_header = options

@@ -75,16 +75,16 @@ pub enum ScriptError {
         column: usize,
     },
     /// An action that is none of the three.
-    #[error("answer {place}: the action must be accept, decline or cancel")]
+    #[error("answer {location}: the action must be accept, decline or cancel")]
     Action {
         /// The place in the list, from 1.
-        place: usize,
+        location: usize,
     },
     /// Content that is not an object, or that stands beside another action than accept.
-    #[error("answer {place}: content must be an object, and stands beside accept only")]
+    #[error("answer {location}: content must be an object, and stands beside accept only")]
     Content {
         /// The place in the list, from 1.
-        place: usize,
+        location: usize,
     },
 }
 
@@ -118,14 +118,14 @@ impl Script {
                 line: error.line(),
                 column: error.column(),
             })?;
-        let prepared = written.into_iter().zip(1..).map(|(written, place)| {
+        let prepared = written.into_iter().zip(1..).map(|(written, location)| {
             let action = written
                 .action
                 .parse::<Action>()
-                .map_err(|_| ScriptError::Action { place })?;
+                .map_err(|_| ScriptError::Action { location })?;
             match (action, &written.content) {
                 (_, None) | (Action::Accept, Some(Value::Object(_))) => {}
-                _ => return Err(ScriptError::Content { place }),
+                _ => return Err(ScriptError::Content { location }),
             }
             Ok(Prepared {
                 action,

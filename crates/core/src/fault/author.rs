@@ -65,7 +65,7 @@ impl From<&Defects> for AuthorFault {
 impl From<UnsupportedForm> for AuthorFault {
     fn from(unsayable: UnsupportedForm) -> Self {
         let finding = Finding {
-            place: format!("/properties/{}", unsayable.field),
+            location: format!("/properties/{}", unsayable.field),
             code: "unsayable".to_owned(),
             message: unsayable.to_string(),
         };

@@ -64,7 +64,8 @@ impl ErrorObject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// A JSON Pointer into the schema, or the name of a field.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub location: String,
     /// The stable code of the defect, or the rule that was broken.
     pub code: String,
     /// The error, for a person.
@@ -74,7 +75,7 @@ pub struct Finding {
 impl From<&Defect> for Finding {
     fn from(defect: &Defect) -> Self {
         Self {
-            place: defect.pointer.clone(),
+            location: defect.pointer.clone(),
             code: defect.code.as_str().to_owned(),
             message: defect.message.clone(),
         }
@@ -84,7 +85,7 @@ impl From<&Defect> for Finding {
 impl From<&Violation> for Finding {
     fn from(violation: &Violation) -> Self {
         Self {
-            place: violation.field().to_owned(),
+            location: violation.field().to_owned(),
             code: violation.rule().code().to_owned(),
             message: violation.message(),
         }
@@ -102,10 +103,10 @@ impl Finding {
         violations.iter().map(Self::from).collect()
     }
 
-    /// The place as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
+    /// Returns the location as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
     pub fn dotted(&self) -> String {
-        let Some(pointer) = self.place.strip_prefix('/') else {
-            return self.place.clone();
+        let Some(pointer) = self.location.strip_prefix('/') else {
+            return self.location.clone();
         };
         let steps: Vec<String> = pointer
             .split('/')
@@ -128,7 +129,7 @@ pub(super) fn illegal_form(defects: &[Finding], revision: Revision) -> Value {
         "error": first.map_or("", |defect| &defect.message),
         "supportedTypes": types,
         "defects": defects.iter().map(|defect| {
-            json!({ "pointer": defect.place, "code": defect.code, "message": defect.message })
+            json!({ "pointer": defect.location, "code": defect.code, "message": defect.message })
         }).collect::<Vec<_>>(),
     })
 }
@@ -138,7 +139,7 @@ pub(super) fn wrong_answer(reason: &str, violations: &[Finding]) -> Value {
     json!({
         "reason": reason,
         "violations": violations.iter().map(|violation| {
-            json!({ "field": violation.place, "rule": violation.code, "message": violation.message })
+            json!({ "field": violation.location, "rule": violation.code, "message": violation.message })
         }).collect::<Vec<_>>(),
     })
 }

@@ -83,7 +83,7 @@ fn first(findings: &[Finding]) -> String {
         .first()
         .map_or_else(String::new, |finding| match finding.dotted().as_str() {
             "" => finding.message.clone(),
-            place => format!("{place}: {}", finding.message),
+            location => format!("{location}: {}", finding.message),
         })
 }
 
@@ -101,7 +101,7 @@ impl PeerFault {
         let violations = match why {
             CheckError::Violations(violations) => Finding::from_violations(violations),
             CheckError::TooLarge { .. } | CheckError::Broken(_) => vec![Finding {
-                place: String::new(),
+                location: String::new(),
                 code: "content".to_owned(),
                 message: why.to_string(),
             }],
@@ -218,8 +218,12 @@ fn wire_code(defect: &WireError) -> i32 {
         | WireError::Batch
         | WireError::Version
         | WireError::Shape
-        | WireError::NotObject { place: "message" }
-        | WireError::Duplicate { place: "message" }
+        | WireError::NotObject {
+            location: "message",
+        }
+        | WireError::Duplicate {
+            location: "message",
+        }
         | WireError::Missing { member: "id" }
         | WireError::Type {
             member: "id" | "method",

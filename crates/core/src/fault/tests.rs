@@ -13,7 +13,7 @@ fn error(fault: impl Into<Fault>, revision: Revision) -> Value {
 
 fn defect() -> Finding {
     Finding {
-        place: "/properties/age/type".into(),
+        location: "/properties/age/type".into(),
         code: "unknown-type".into(),
         message: "Unsupported type 'array'".into(),
     }
@@ -169,7 +169,7 @@ fn defects_of_a_message_have_json_rpcs_codes() {
 #[test]
 fn a_wrong_answer_names_fields_and_rules() {
     let violation = Finding {
-        place: "age".into(),
+        location: "age".into(),
         code: "minimum".into(),
         message: "must be at least 18".into(),
     };

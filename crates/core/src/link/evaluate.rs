@@ -28,13 +28,13 @@ pub(super) fn cautions(
         carried
             .credentials
             .into_iter()
-            .map(|place| LinkWarning::CredentialInUrl { place }),
+            .map(|location| LinkWarning::CredentialInUrl { location }),
     );
     cautions.extend(
         carried
             .personal
             .into_iter()
-            .map(|place| LinkWarning::PersonalDataInUrl { place }),
+            .map(|location| LinkWarning::PersonalDataInUrl { location }),
     );
     cautions.extend(
         carried

@@ -38,12 +38,12 @@ pub enum LinkWarning {
     /// The URL carries a credential.
     CredentialInUrl {
         /// The location: a parameter's name, or "the path" or "the query".
-        place: String,
+        location: String,
     },
     /// The URL carries a person's data.
     PersonalDataInUrl {
         /// The location: a parameter's name, or "the path" or "the query".
-        place: String,
+        location: String,
     },
     /// Not encrypted, and not this computer.
     PlainHttp,
@@ -227,11 +227,11 @@ impl fmt::Display for LinkWarning {
                 write!(f, "The host is the bare address {address}, written so that this is hard to see.")
             }
             Self::Invisible => f.write_str("The URL holds invisible characters, which can make it read as another."),
-            Self::CredentialInUrl { place } => {
-                write!(f, "The URL seems to carry a password, key or token ({place}): whoever sees it may use it.")
+            Self::CredentialInUrl { location } => {
+                write!(f, "The URL seems to carry a password, key or token ({location}): whoever sees it may use it.")
             }
-            Self::PersonalDataInUrl { place } => {
-                write!(f, "The URL seems to carry personal data ({place}): it stays in histories and logs.")
+            Self::PersonalDataInUrl { location } => {
+                write!(f, "The URL seems to carry personal data ({location}): it stays in histories and logs.")
             }
             Self::PlainHttp => f.write_str(
                 "The connection is not encrypted (http): others on the way can read and change what you see and enter.",

@@ -6,6 +6,7 @@
 //! `elicitation/create`, the whole request, or an `input_required` result with several.
 //!
 //! - `question`: what in the text is a question
+//! - `defects`: what the parser refuses, with help for patterns
 //! - `legality`: on which revisions, and what older ones miss; `partial_form`: what can be read of a form that is
 //!   illegal
 //! - `texts`: title, description, message, and what hides in them
@@ -14,6 +15,7 @@
 
 mod bounds;
 mod defaults;
+mod defects;
 mod legality;
 mod link;
 mod options;
@@ -24,9 +26,7 @@ mod texts;
 
 pub use report::{Finding, Legal, Report, Severity};
 
-use serde_json::Value;
-
-use crate::form::{DefectCode, Form, Note, NoteCode};
+use crate::form::{Form, Note, NoteCode};
 use crate::secrecy;
 use crate::wire::Revision;
 use question::{Asked, Question};
@@ -75,19 +75,7 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
                 legality::look(question, schema, &form, findings)
             }
             Err(defects) => {
-                for defect in &defects {
-                    let pointer = question.at(&defect.pointer);
-                    let help = match defect.code {
-                        DefectCode::PatternSyntax => pattern_help(schema, &defect.pointer),
-                        _ => String::new(),
-                    };
-                    findings.error(
-                        &pointer,
-                        defect.code.as_str(),
-                        defect.message.clone(),
-                        &help,
-                    );
-                }
+                defects::look(question, schema, &defects, findings);
                 if let Some(form) = partial_form::form(schema, &defects) {
                     look_at_form(question, &form, findings);
                 }
@@ -95,22 +83,6 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
             }
         },
     }
-}
-
-/// Says what the regex crate finds wrong with a pattern. What only other engines read has no such reason.
-fn pattern_help(schema: &str, pointer: &str) -> String {
-    const DIALECT: &str =
-        "patterns are those of ECMA-262: without flags such as (?i) and anchors such as \\A";
-    let written: Value = serde_json::from_str(schema).unwrap_or_default();
-    let source = written.pointer(pointer).and_then(Value::as_str);
-    let error = source.and_then(|source| regex::Regex::new(source).err());
-    error
-        .and_then(|error| {
-            let text = error.to_string();
-            let reason = text.lines().last()?.strip_prefix("error: ")?;
-            Some(format!("{reason}; {DIALECT}"))
-        })
-        .unwrap_or_else(|| DIALECT.to_owned())
 }
 
 fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {

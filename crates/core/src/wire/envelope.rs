@@ -246,7 +246,9 @@ fn could_spell_input_required(text: &str) -> bool {
 /// JSON that is not an object gets that error; invalid JSON gets its syntax error.
 fn not_an_object(text: &str) -> WireError {
     match serde_json::from_str::<IgnoredAny>(text) {
-        Ok(_) => WireError::NotObject { place: "message" },
+        Ok(_) => WireError::NotObject {
+            location: "message",
+        },
         Err(error) => WireError::from(&error),
     }
 }
@@ -277,7 +279,9 @@ impl<'a> Parts<'a> {
 
     fn into_envelope(self, text: &'a str) -> Result<Envelope<'a>, WireError> {
         if self.duplicate {
-            return Err(WireError::Duplicate { place: "message" });
+            return Err(WireError::Duplicate {
+                location: "message",
+            });
         }
         if self.version.and_then(members::text).as_deref() != Some("2.0") {
             return Err(WireError::Version);
@@ -313,11 +317,11 @@ fn params(raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
         .transpose()
 }
 
-fn object<'a>(raw: &'a RawValue, place: &'static str) -> Result<&'a RawValue, WireError> {
+fn object<'a>(raw: &'a RawValue, location: &'static str) -> Result<&'a RawValue, WireError> {
     if members::is_object(raw.get()) {
         Ok(raw)
     } else {
-        Err(WireError::NotObject { place })
+        Err(WireError::NotObject { location })
     }
 }
 

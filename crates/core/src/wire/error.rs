@@ -36,16 +36,16 @@ pub enum WireError {
     #[error("batches are not part of the protocol since 2025-06-18; send one message at a time")]
     Batch,
     /// JSON, but not an object.
-    #[error("`{place}` must be an object")]
+    #[error("`{location}` must be an object")]
     NotObject {
         /// The member, or `message` for the whole frame.
-        place: &'static str,
+        location: &'static str,
     },
     /// A member stands twice. Two readers could see two different messages.
-    #[error("`{place}` has the same member twice")]
+    #[error("`{location}` has the same member twice")]
     Duplicate {
         /// The object.
-        place: &'static str,
+        location: &'static str,
     },
     /// `jsonrpc` is not `"2.0"`.
     #[error("`jsonrpc` must be \"2.0\"")]

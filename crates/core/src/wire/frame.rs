@@ -62,19 +62,19 @@ pub enum FrameDefect {
     #[error("the message is not one JSON object")]
     NotOneObject,
     /// A member stands twice, so that two readers could take different values.
-    #[error("{place} has a member twice: write each member once")]
+    #[error("{location} has a member twice: write each member once")]
     Duplicate {
         /// The object that has it.
-        place: &'static str,
+        location: &'static str,
     },
     /// The name of a member is written with escapes or in other letter case, so that two readers could see different
     /// members.
     #[error(
-        "{place} has a member whose name is spelled unusually: write names without escapes and in their own case"
+        "{location} has a member whose name is spelled unusually: write names without escapes and in their own case"
     )]
     Spelling {
         /// The object that has it.
-        place: &'static str,
+        location: &'static str,
     },
     /// The method is not a string, or is written with escapes.
     #[error("`method` must be a string without escapes")]
@@ -107,7 +107,7 @@ impl FrameIndex {
                 defect.get_or_insert(found);
             } else if keys.unusual {
                 defect.get_or_insert(FrameDefect::Spelling {
-                    place: "the message",
+                    location: "the message",
                 });
             }
             if let Some(FrameMember::Params) = member {
@@ -123,14 +123,14 @@ impl FrameIndex {
                 };
             }
             let end = skip_value(frame, at)?;
-            let place = match member {
+            let location = match member {
                 Some(FrameMember::Id) => &mut index.id,
                 Some(FrameMember::Method) => &mut index.method,
                 Some(FrameMember::Result) => &mut index.result,
                 Some(FrameMember::Error) => &mut index.error,
                 _ => return Some(end),
             };
-            *place = Some(at..end);
+            *location = Some(at..end);
             Some(end)
         });
         let whole = end.is_some_and(|end| skip_space(frame, end) == frame.len());
@@ -147,7 +147,9 @@ impl FrameIndex {
             }
             *method = method.start + 1..method.end - 1;
             if params_spelling && CALLS.contains(&&frame[method.clone()]) {
-                return Err(FrameDefect::Spelling { place: "`params`" });
+                return Err(FrameDefect::Spelling {
+                    location: "`params`",
+                });
             }
         }
         Ok(index)
@@ -175,7 +177,7 @@ impl FrameIndex {
             if let Err(found) = keys.add(key, member, "`params`") {
                 defect.get_or_insert(found);
             }
-            let place = match member {
+            let location = match member {
                 Some(CallMember::Meta) => {
                     let end = match unambiguous(frame, at, "`_meta`") {
                         Ok(end) => end,
@@ -195,7 +197,7 @@ impl FrameIndex {
                 None => return skip_value(frame, at),
             };
             let end = skip_value(frame, at)?;
-            *place = Some(at..end);
+            *location = Some(at..end);
             Some(end)
         });
         let end = end(walked)?;

@@ -41,14 +41,14 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 impl<'a> Members<'a> {
     /// Reads an object. `place` names it in a defect.
-    pub fn read(raw: &'a RawValue, place: &'static str) -> Result<Self, WireError> {
-        Self::read_text(raw.get(), place)
+    pub fn read(raw: &'a RawValue, location: &'static str) -> Result<Self, WireError> {
+        Self::read_text(raw.get(), location)
     }
 
     /// Reads an object from text. `place` names it in a defect.
-    pub fn read_text(source: &'a str, place: &'static str) -> Result<Self, WireError> {
+    pub fn read_text(source: &'a str, location: &'static str) -> Result<Self, WireError> {
         if !is_object(source) {
-            return Err(WireError::NotObject { place });
+            return Err(WireError::NotObject { location });
         }
         let mut deserializer = serde_json::Deserializer::from_str(source);
         let members = deserializer
@@ -56,7 +56,7 @@ impl<'a> Members<'a> {
             .and_then(|members| deserializer.end().map(|()| members))
             .map_err(|error| WireError::from(&error))?;
         if has_double(&members) {
-            return Err(WireError::Duplicate { place });
+            return Err(WireError::Duplicate { location });
         }
         Ok(Self { source, members })
     }
@@ -208,12 +208,12 @@ pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
 pub fn only_member<'a>(
     object: &'a RawValue,
     name: &str,
-    place: &'static str,
+    location: &'static str,
 ) -> Result<Option<&'a RawValue>, WireError> {
     match find(object, name) {
         Found {
             duplicate: true, ..
-        } => Err(WireError::Duplicate { place }),
+        } => Err(WireError::Duplicate { location }),
         Found { last, .. } => Ok(last),
     }
 }

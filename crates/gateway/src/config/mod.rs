@@ -104,7 +104,7 @@ pub struct Server {
     /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
     /// that keeps in memory what calls share.
     pub share_child: bool,
-    /// The responder that is asked at once what comes to the desk; `None` for the inbox only.
+    /// The responder that is asked at once what people are asked; `None` for the inbox only.
     pub answering: Option<LocalResponder>,
     /// `true` if the operator gave it its name; else people see the name that it reports, and its command.
     pub is_named: bool,

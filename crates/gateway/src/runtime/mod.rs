@@ -24,7 +24,7 @@ use terminal::terminal_frontend;
 use crate::callers::{Callers, CurrentCaller};
 use crate::config::{Config, LocalResponder, Server};
 use crate::learned_facts::LearnedFacts;
-use crate::responder_bridge::ResponderBridge;
+use crate::local_responder::LocalResponses;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
 use crate::teams::Teams;
@@ -46,7 +46,7 @@ pub struct Runtime {
     /// The present location of the inbox.
     answering: watch::Sender<InboxLocation>,
     /// The responder that is asked at once, by the server's name.
-    responders: Arc<HashMap<String, Arc<ResponderBridge>>>,
+    responders: Arc<HashMap<String, Arc<LocalResponses>>>,
     /// Why the record could not be opened, as soon as that is known.
     opening: Option<watch::Receiver<Option<Arc<StoreError>>>>,
     /// The facts learned of the servers.
@@ -143,12 +143,12 @@ impl Runtime {
     fn start_responders(
         &self,
         config: &Config,
-    ) -> Result<HashMap<String, Arc<ResponderBridge>>, StartError> {
+    ) -> Result<HashMap<String, Arc<LocalResponses>>, StartError> {
         let alone = matches!(*self.answering.borrow(), InboxLocation::Nowhere);
         let over = |responder: Arc<dyn Responder>| {
-            ResponderBridge::new(self.record.clone(), responder, alone)
+            LocalResponses::new(self.record.clone(), responder, alone)
         };
-        let mut terminal: Option<Arc<ResponderBridge>> = None;
+        let mut terminal: Option<Arc<LocalResponses>> = None;
         let mut found = HashMap::new();
         for server in &config.servers {
             let answerer = match (&server.answering, &terminal) {

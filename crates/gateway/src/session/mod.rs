@@ -28,7 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::callers::CurrentCaller;
 use crate::challenge::Challenge;
 use crate::frame::Frame;
-use crate::responder_bridge::ResponderBridge;
+use crate::local_responder::LocalResponses;
 use crate::session::turn_waker::TurnWaker;
 use crate::teams::Teams;
 pub(crate) use driver::Driver;
@@ -127,8 +127,8 @@ pub(crate) struct SessionContext {
     pub teams: Option<Arc<Teams>>,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
-    /// The responder that is asked at once what comes to the operator's desk.
-    pub answerer: Option<Arc<ResponderBridge>>,
+    /// The responder that is asked at once what people are asked.
+    pub answerer: Option<Arc<LocalResponses>>,
 }
 
 enum Job {

@@ -95,7 +95,7 @@ const ERAS: [(Revision, Revision); 4] = [
 fn world((client, server): (Revision, Revision), fixed: Fixed) -> (World, Arc<Fixed>) {
     let (settings, fixed) = settings(fixed);
     let mut world = World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
-    world.desk = None;
+    world.people = None;
     (world, fixed)
 }
 
@@ -291,7 +291,7 @@ fn a_question_for_others_goes_to_people_though_its_client_could_show_it() {
         });
         let mut world =
             World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
-        world.desk = None;
+        world.people = None;
         world.call();
         world.settle();
         let open = world.open_on_desk();

@@ -12,7 +12,7 @@ use crate::{Effect, Event, StreamId};
 fn session() -> World {
     let revision = Revision::V2025_11_25;
     let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
-    world.desk = None;
+    world.people = None;
     world
 }
 
@@ -38,7 +38,7 @@ fn asks(world: &mut World, id: u64) -> String {
     run(world);
     let mut after = world.open_on_desk();
     after.retain(|record| !before.contains(record));
-    after.pop().expect("the question is on the desk")
+    after.pop().expect("people are asked the question")
 }
 
 fn run(world: &mut World) {

@@ -144,7 +144,7 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_clien
 #[test]
 fn an_answer_of_the_inbox_is_told_without_the_clients_words() {
     let mut world = World::new(PUSHED, Capability::NONE, ROUNDS, Asks::Form).opened();
-    world.desk = Some(Action::Decline);
+    world.people = Some(Action::Decline);
     world.call();
     world.settle();
     assert_eq!(world.client.text(), "decline");

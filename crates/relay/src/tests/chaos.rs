@@ -98,7 +98,7 @@ proptest! {
         moves in moves(),
     ) {
         let mut world = World::new(client, capability, server, asks).opened();
-        world.desk = None;
+        world.people = None;
         let mut calls = Vec::new();
         let mut cancelled = Vec::new();
         let mut died = false;
@@ -127,7 +127,7 @@ proptest! {
             }
         }
         let died = world.restarts > 0 || died;
-        world.desk = Some(Action::Accept);
+        world.people = Some(Action::Accept);
         world.settle();
         // An answer may wait for a call that was given up, for nothing else.
         if cancelled.is_empty() && !died {
@@ -161,7 +161,7 @@ proptest! {
         moves in prop::collection::vec(living(), 1..40),
     ) {
         let mut world = World::new(client, capability, server, asks).opened();
-        world.desk = None;
+        world.people = None;
         let mut calls = 0;
         for one in moves {
             match one {
@@ -184,7 +184,7 @@ proptest! {
         for record in &given {
             prop_assert_eq!(world.store[record].deliveries, 0, "{} was delivered before its call was made again", record);
         }
-        world.desk = Some(Action::Accept);
+        world.people = Some(Action::Accept);
         // Each call asks again what some call asked before, so as many calls find every answer.
         for _ in 0..2 * (8 + MANY) {
             world.call();

@@ -10,7 +10,7 @@ use crate::{Event, RelaySettings};
 
 fn held(client: Revision, server: Revision) -> World {
     let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
-    world.desk = None;
+    world.people = None;
     world.call();
     world.settle();
     world
@@ -129,7 +129,7 @@ fn time_running_out_is_an_error_and_never_an_action() {
         };
         let mut world =
             World::with(settings, client, Capability::NONE, server, Asks::Form).opened();
-        world.desk = None;
+        world.people = None;
         world.call();
         world.settle();
         world.pass_time(Duration::from_secs(61));
@@ -156,7 +156,7 @@ fn time_running_out_is_an_error_and_never_an_action() {
 fn a_call_that_the_client_cancels_takes_its_question_along() {
     for (client, server) in pairs() {
         let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
-        world.desk = None;
+        world.people = None;
         let id = world.call();
         world.settle();
         world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
@@ -289,7 +289,7 @@ fn a_call_whose_client_ran_out_of_time_waits_for_being_made_again() {
         world.to_client.iter().any(handed_back),
         "before the client's time is up again"
     );
-    world.desk = Some(Action::Accept);
+    world.people = Some(Action::Accept);
     world.settle();
     world.call();
     world.settle();
@@ -320,7 +320,7 @@ fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema()
     ] {
         for client in Revision::ALL {
             let mut world = World::new(client, Capability::NONE, Revision::V2025_11_25, Asks::Form);
-            world.desk = None;
+            world.people = None;
             let mut world = world.opened();
             if let Some(tools) = tools {
                 let (id, call) = world.client.call();

@@ -1,4 +1,4 @@
-//! The relay under a simulator: a client, a server, a desk and a record on a virtual clock.
+//! The relay under a simulator: a client, a server, people and a record on a virtual clock.
 
 mod approvals;
 mod attribution;

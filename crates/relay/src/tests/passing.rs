@@ -250,7 +250,7 @@ fn a_session_declares_no_more_than_reaches_the_client() {
     );
 }
 
-/// A round that asks a person and wants sampling, of a client that can only sample: the desk is asked, and the client is
+/// A round that asks a person and wants sampling, of a client that can only sample: people are asked, and the client is
 /// sent its part once somebody has answered.
 #[test]
 fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {

@@ -208,7 +208,7 @@ fn a_call_made_again_from_its_first_round_adopts_its_question() {
 fn a_client_that_cannot_be_asked_does_not_adopt_the_question_of_one_that_can() {
     let (mut world, _, _) = asked(PUSHED);
     world.client.capability = Capability::NONE;
-    world.desk = Some(Action::Accept);
+    world.people = Some(Action::Accept);
     call(&mut world);
     // It waits for its turn with the server, or for another connection.
     world.settle();

@@ -89,7 +89,7 @@ fn a_decline_and_a_cancel_arrive_as_what_they_are() {
                 for capability in [Capability::NONE, Capability::FORM] {
                     let mut world = World::new(client, capability, server, Asks::Form).opened();
                     world.client.answer = action;
-                    world.desk = Some(action);
+                    world.people = Some(action);
                     world.call();
                     world.settle();
                     assert_eq!(

@@ -43,7 +43,7 @@ const ITS_OWN_PART: [(&str, &str); 10] = [
     ("2026-07-28/wrong-answer", "it refuses the answer itself"),
 ];
 
-/// A world whose two sides say only what a test says, with nobody at the desk.
+/// A world whose two sides say only what a test says, where no person answers.
 fn world(revision: Revision) -> World {
     let settings = RelaySettings {
         answer_with: Audience::Client,
@@ -56,7 +56,7 @@ fn world(revision: Revision) -> World {
         revision,
         Asks::Nothing,
     );
-    world.desk = None;
+    world.people = None;
     world
 }
 

@@ -53,7 +53,7 @@ fn asks(world: &mut World, id: u64) -> String {
     run(world);
     let mut after = world.open_on_desk();
     after.retain(|record| !before.contains(record));
-    after.pop().expect("the question is on the desk")
+    after.pop().expect("people are asked the question")
 }
 
 fn ends(world: &mut World, id: u64) {

@@ -36,7 +36,7 @@ pub(super) struct World {
     /// Events of the record that wait, when it is slow.
     pub(super) events: VecDeque<Event>,
     /// The action with which the inbox answers at once, if it does.
-    pub(super) desk: Option<Action>,
+    pub(super) people: Option<Action>,
     next_record: u64,
     pub(super) restarts: u32,
 }
@@ -67,7 +67,7 @@ impl World {
             to_client: VecDeque::new(),
             to_server: VecDeque::new(),
             events: VecDeque::new(),
-            desk: Some(Action::Accept),
+            people: Some(Action::Accept),
             next_record: 0,
             restarts: 0,
         }
@@ -96,7 +96,7 @@ impl World {
             Asks::Nothing,
         )
         .opened();
-        world.desk = None;
+        world.people = None;
         world
     }
 
@@ -227,13 +227,13 @@ impl World {
         true
     }
 
-    /// Runs until nothing is under way; the desk answers what is put there.
+    /// Runs until nothing is under way; people answer what they are asked.
     pub(super) fn settle(&mut self) {
         for _ in 0..10_000 {
             if self.step(0) {
                 continue;
             }
-            let Some(action) = self.desk else { return };
+            let Some(action) = self.people else { return };
             let Some(record) = self.open_on_desk().first().cloned() else {
                 return;
             };

@@ -88,7 +88,7 @@ impl Reasons {
     /// The same for a program.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let finding = |reason: &Reason| Finding {
-            place: reason.field.clone().unwrap_or_default(),
+            location: reason.field.clone().unwrap_or_default(),
             code: "check".to_owned(),
             message: reason.words.clone(),
         };

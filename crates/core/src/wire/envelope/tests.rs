@@ -58,7 +58,12 @@ fn what_is_no_message_gets_its_defect() {
     let shape = WireError::Shape;
     let cases = [
         (r#"[{"jsonrpc":"2.0","method":"a"}]"#, WireError::Batch),
-        ("3", WireError::NotObject { place: "message" }),
+        (
+            "3",
+            WireError::NotObject {
+                location: "message",
+            },
+        ),
         (r#"{"id":1,"method":"a"}"#, WireError::Version),
         (r#"{"jsonrpc":2.0,"id":1,"method":"a"}"#, WireError::Version),
         (r#"{"jsonrpc":"2.0","id":1}"#, shape.clone()),
@@ -76,19 +81,23 @@ fn what_is_no_message_gets_its_defect() {
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
-            WireError::NotObject { place: "result" },
+            WireError::NotObject { location: "result" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#,
-            WireError::NotObject { place: "params" },
+            WireError::NotObject { location: "params" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
-            WireError::Duplicate { place: "message" },
+            WireError::Duplicate {
+                location: "message",
+            },
         ),
         (
             r#"{"jsonrpc":"2.0","method":"a","m\u0065thod":"b"}"#,
-            WireError::Duplicate { place: "message" },
+            WireError::Duplicate {
+                location: "message",
+            },
         ),
         (
             r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,

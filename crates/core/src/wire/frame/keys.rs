@@ -140,13 +140,13 @@ impl<'a, M: Deciding> Keys<'a, M> {
         &mut self,
         key: &'a [u8],
         member: Option<M>,
-        place: &'static str,
+        location: &'static str,
     ) -> Result<(), FrameDefect> {
         if let Some(member) = member {
             let known = self.deciding & member.bit() != 0;
             self.deciding |= member.bit();
             return if known {
-                Err(FrameDefect::Duplicate { place })
+                Err(FrameDefect::Duplicate { location })
             } else {
                 Ok(())
             };
@@ -155,7 +155,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
         let unusual = |byte: &u8| u8::from(!byte.is_ascii()) | u8::from(*byte == b'\\');
         let unusual_bytes = key.iter().fold(0, |any, byte| any | unusual(byte)) != 0;
         if unusual_bytes && key.contains(&b'\\') {
-            return self.add_escaped(key, place);
+            return self.add_escaped(key, location);
         }
         if unusual_bytes {
             self.unusual |= is_like_folded(key, M::NAMES);
@@ -165,7 +165,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
         let known = self.kept[..self.count].contains(&key)
             || self.more.as_ref().is_some_and(|more| more.contains(key));
         if known {
-            return Err(FrameDefect::Duplicate { place });
+            return Err(FrameDefect::Duplicate { location });
         }
         match self.kept.get_mut(self.count) {
             Some(slot) => {
@@ -181,14 +181,14 @@ impl<'a, M: Deciding> Keys<'a, M> {
 
     /// Takes a key in that is written with escapes.
     #[cold]
-    fn add_escaped(&mut self, key: &[u8], place: &'static str) -> Result<(), FrameDefect> {
-        let name = unescaped(key).ok_or(FrameDefect::Spelling { place })?;
+    fn add_escaped(&mut self, key: &[u8], location: &'static str) -> Result<(), FrameDefect> {
+        let name = unescaped(key).ok_or(FrameDefect::Spelling { location })?;
         if M::NAMES.contains(&name.as_slice()) || is_like(&name, M::NAMES) {
-            return Err(FrameDefect::Spelling { place });
+            return Err(FrameDefect::Spelling { location });
         }
         let plain = self.kept[..self.count].contains(&name.as_slice());
         if plain || !self.more.get_or_insert_default().insert(Cow::Owned(name)) {
-            return Err(FrameDefect::Duplicate { place });
+            return Err(FrameDefect::Duplicate { location });
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn unambiguous(
     text: &[u8],
     at: usize,
-    place: &'static str,
+    location: &'static str,
 ) -> Result<usize, FrameDefect> {
     if text.get(at) != Some(&b'{') {
         return skip_value(text, at).ok_or(FrameDefect::NotOneObject);
@@ -243,7 +243,7 @@ pub(super) fn unambiguous(
     let mut keys = Keys::<MetaMember>::new();
     let mut defect = None;
     let end = each_key(text, at, |key, at| {
-        if let Err(found) = keys.add(key, None, place) {
+        if let Err(found) = keys.add(key, None, location) {
             defect.get_or_insert(found);
         }
         skip_value(text, at)

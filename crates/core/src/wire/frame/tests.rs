@@ -54,7 +54,7 @@ fn members_of_params_are_found_there_and_nowhere_else() {
 
 #[test]
 fn a_member_that_stands_twice_is_refused() {
-    for (frame, place) in [
+    for (frame, location) in [
         (r#"{"method":"a","method":"b"}"#, "the message"),
         (r#"{"id":1,"id":2,"method":"a"}"#, "the message"),
         (r#"{"id":1,"result":{},"result":{}}"#, "the message"),
@@ -91,7 +91,7 @@ fn a_member_that_stands_twice_is_refused() {
     ] {
         assert_eq!(
             FrameIndex::read(frame.as_bytes()),
-            Err(FrameDefect::Duplicate { place }),
+            Err(FrameDefect::Duplicate { location }),
             "{frame}"
         );
     }
@@ -108,14 +108,14 @@ fn a_member_that_stands_twice_is_refused_however_many_others_there_are() {
         )
     };
     assert!(FrameIndex::read(members("").as_bytes()).is_ok());
-    let place = "`params`";
+    let location = "`params`";
     for name in &names {
         let escaped = name.replace('m', "\\u006d");
         for again in [name, &escaped] {
             let frame = members(&format!(r#","{again}":1"#));
             assert_eq!(
                 FrameIndex::read(frame.as_bytes()),
-                Err(FrameDefect::Duplicate { place }),
+                Err(FrameDefect::Duplicate { location }),
                 "{again}"
             );
         }
@@ -124,7 +124,7 @@ fn a_member_that_stands_twice_is_refused_however_many_others_there_are() {
 
 #[test]
 fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
-    for (frame, place) in [
+    for (frame, location) in [
         (r#"{"m\u0065thod":"b"}"#, "the message"),
         (r#"{"id":1,"Method":"b","result":{}}"#, "the message"),
         (
@@ -150,7 +150,7 @@ fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
     ] {
         assert_eq!(
             FrameIndex::read(frame.as_bytes()),
-            Err(FrameDefect::Spelling { place }),
+            Err(FrameDefect::Spelling { location }),
             "{frame}"
         );
     }

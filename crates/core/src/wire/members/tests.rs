@@ -31,14 +31,14 @@ fn a_duplicate_member_is_a_defect_however_spelled() {
     let duplicate = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
     assert_eq!(
         Members::read(&duplicate, "test").unwrap_err(),
-        WireError::Duplicate { place: "test" }
+        WireError::Duplicate { location: "test" }
     );
     let many: Vec<String> = (0..40).map(|n| format!("\"k{n}\":0,")).collect();
     let many = many.concat();
     let many = raw_json(&format!("{{{many}\"k7\":1}}"));
     assert_eq!(
         Members::read(&many, "test").unwrap_err(),
-        WireError::Duplicate { place: "test" }
+        WireError::Duplicate { location: "test" }
     );
 }
 
@@ -48,7 +48,7 @@ fn of_a_duplicate_member_the_last_counts_or_none() {
     assert_eq!(member(&duplicate, "a").unwrap().get(), "3");
     assert_eq!(
         only_member(&duplicate, "a", "test").unwrap_err(),
-        WireError::Duplicate { place: "test" }
+        WireError::Duplicate { location: "test" }
     );
     assert_eq!(
         only_member(&duplicate, "b", "test").unwrap().unwrap().get(),

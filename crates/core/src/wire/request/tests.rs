@@ -138,7 +138,7 @@ fn what_is_wrong_is_named() {
             json!({"mode": "url", "message": "m"}),
             WireError::Missing { member: "url" },
         ),
-        (json!([]), WireError::NotObject { place: "params" }),
+        (json!([]), WireError::NotObject { location: "params" }),
     ];
     for (params, defect) in cases {
         assert_eq!(parse(&params, revision), Err(defect), "{params}");

@@ -89,7 +89,7 @@ fn a_duplicate_key_is_a_defect() {
     assert_eq!(
         InputRequired::parse(&duplicate).unwrap_err(),
         WireError::Duplicate {
-            place: "inputRequests"
+            location: "inputRequests"
         }
     );
 }

@@ -73,11 +73,7 @@ impl World {
             Effect::Record { question, asked }
                 if !asked.outlives && self.left_over(&asked).is_none() =>
             {
-                assert_eq!(
-                    asked.via,
-                    AskedVia::Client,
-                    "whoever comes to the desk may come later"
-                );
+                assert_eq!(asked.via, AskedVia::Client, "people may come later");
                 let record = self.insert(question, asked, true);
                 Event::Recorded {
                     question,
@@ -161,7 +157,7 @@ impl World {
         }
     }
 
-    /// A person answers at the desk; `false` when somebody was first.
+    /// A person answers; `false` when another was first.
     pub(in crate::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
         let kept = self.store.get_mut(record).unwrap();
         if kept.reply.is_some() || kept.ended {

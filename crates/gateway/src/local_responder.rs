@@ -1,4 +1,5 @@
-//! Whoever is asked at once, beside the inbox: the person at the operator's terminal, or a program of the operator's.
+//! The responder that is asked at once, beside the inbox: the person at the operator's terminal, or a program of the
+//! operator's.
 //!
 //! A question is in the record before it comes here. It is put before one responder of the client crate, one question at
 //! a time, and whatever the responder brings goes through the record like any other answer: the first valid act wins. A
@@ -19,12 +20,12 @@ use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, ResponderError};
 use tokio::sync::{RwLock, mpsc, watch};
 
-/// A responder over the record.
-pub(crate) struct ResponderBridge {
+/// Questions of the record, put before a responder on this machine.
+pub(crate) struct LocalResponses {
     record: Arc<Record>,
-    desk: RecordQuestionStore,
+    store: RecordQuestionStore,
     responder: Arc<dyn Responder>,
-    person: QuestionQueue,
+    queue: QuestionQueue,
     /// `true` if there is no inbox that a question could wait in.
     alone: bool,
     /// The servers whose every later question the person declined, as long as this gateway runs.
@@ -46,7 +47,7 @@ enum NoAnswer {
     Failed(ResponderError),
 }
 
-impl ResponderBridge {
+impl LocalResponses {
     /// Puts questions of this record before the responder; `alone` when there is no inbox beside it.
     pub(crate) fn new(
         record: Arc<Record>,
@@ -54,10 +55,10 @@ impl ResponderBridge {
         alone: bool,
     ) -> Arc<Self> {
         Arc::new(Self {
-            desk: RecordQuestionStore::new(record.clone()),
+            store: RecordQuestionStore::new(record.clone()),
             record,
             responder,
-            person: QuestionQueue::new(),
+            queue: QuestionQueue::new(),
             alone,
             declined: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -99,14 +100,14 @@ impl ResponderBridge {
             Ok(None) => return Err(NoAnswer::Gone),
             Err(_) => return Err(broken("the record cannot be read")),
         };
-        let Some(readable) = self.desk.readable(&row) else {
+        let Some(readable) = self.store.readable(&row) else {
             return Err(broken("the question cannot be read"));
         };
         let (question, withdrawal) = Question::from_record(
             readable.question,
             readable.request,
             Revision::LATEST,
-            self.person.clone(),
+            self.queue.clone(),
         );
         // Pinned out here, so that the reason is known before the responder is dropped.
         let mut stopping = self.stopping.subscribe();
@@ -135,8 +136,8 @@ impl ResponderBridge {
     }
 
     async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, ResponderError> {
-        let place = self.person.enter(question);
-        let _turn = place.turn().await;
+        let entry = self.queue.enter(question);
+        let _turn = entry.turn().await;
         let server = question.shown().origin().server();
         // What the person said to a question before was said to this one too, so it is not shown.
         if self.declined().contains(&server) {
@@ -203,7 +204,7 @@ impl ResponderBridge {
 }
 
 /// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
-/// accepted only by whoever insists.
+/// accepted only where the person allows it.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
     match (answer.outcome(), question.form()) {
         (Outcome::Accept(_), Some(_))
