@@ -26,6 +26,7 @@ use serde_json::{Map, Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::api_tokens::{ApiTokens, Scope, TokenRejection};
+use super::login::directory::Sight;
 use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
@@ -218,6 +219,7 @@ struct ListQuery {
 
 async fn list(
     State(state): State<AppState>,
+    Extension(viewer): Extension<Viewer>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Response {
     let Ok(Query(query)) = query else {
@@ -255,20 +257,33 @@ async fn list(
             let more = rows.len() > most;
             let rows = &rows[..rows.len().min(most)];
             let next = rows.last().filter(|_| more).map(|row| row.id.as_str());
-            let questions: Vec<Value> = rows.iter().map(|row| state.summary(row)).collect();
+            let questions: Vec<Value> = rows
+                .iter()
+                .filter_map(|row| state.summary_for(&viewer, row))
+                .collect();
             Json(json!({"questions": questions, "next": next, "waiting": waiting})).into_response()
         }
         Err(fault) => broken(&fault),
     }
 }
 
-async fn show(State(state): State<AppState>, id: Result<Path<String>, PathRejection>) -> Response {
+async fn show(
+    State(state): State<AppState>,
+    Extension(viewer): Extension<Viewer>,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
     let Ok(Path(id)) = id else {
         return no_question();
     };
     match state.record.find(&id).await {
         Ok(Some(row)) => {
+            match state.desk.sight(&viewer, &row) {
+                Sight::Nothing => return no_question(),
+                Sight::Outline => return Json(state.outline(&row)).into_response(),
+                Sight::Question | Sight::Whole => {}
+            }
             if row.lifecycle.is_open()
+                && state.desk.may_act(&viewer, &row)
                 && let Err(fault) = state.record.mark_shown(&id).await
             {
                 return broken(&fault);
@@ -339,6 +354,17 @@ async fn answer(
         Ok(None) => return no_question(),
         Err(fault) => return broken(&fault),
     };
+    match state.desk.sight(&viewer, &row) {
+        Sight::Nothing => return no_question(),
+        Sight::Outline | Sight::Question | Sight::Whole => {}
+    }
+    if !state.desk.may_act(&viewer, &row) {
+        return problem(
+            StatusCode::FORBIDDEN,
+            "not-addressed",
+            "the question is not addressed to you",
+        );
+    }
     let outcome = match state.checked(&row, &answer) {
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
@@ -457,6 +483,25 @@ impl AppState {
             (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Decline) => Ok(Outcome::Decline),
             (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Cancel) => Ok(Outcome::Cancel),
         }
+    }
+
+    /// Returns what a list says of a question to this viewer; `None` where it is not theirs to know of.
+    fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<Value> {
+        match self.desk.sight(viewer, row) {
+            Sight::Nothing => None,
+            Sight::Outline => Some(self.outline(row)),
+            Sight::Question | Sight::Whole => Some(self.summary(row)),
+        }
+    }
+
+    /// Returns what may be known of a question that is addressed to others: no content.
+    fn outline(&self, row: &Row) -> Value {
+        let mut outline = self.summary(row);
+        for content in ["message", "others"] {
+            outline[content] = Value::Null;
+        }
+        outline["fields"] = json!(row.body.fields);
+        outline
     }
 
     /// Returns what a list says of a question.

@@ -8,7 +8,9 @@
 //! | [`state_folder`] | the state folder: where the inbox is, who may use it |
 //! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
 //! | `shared_file` | a value in a file that several processes change |
+//! | [`login`] | people who log in, where there are several |
 //! | [`sessions`] | which browsers are signed in |
+//! | [`team_view`] | the people's side of a question, and their acts |
 //! | [`viewer`] | the person or program that looks at questions and acts on them |
 //! | `socket` | the API for commands of the same user |
 //! | [`stored`] | the API over a record that no gateway serves |
@@ -19,10 +21,13 @@ pub mod api_tokens;
 pub mod client;
 #[cfg(test)]
 mod concurrent_starts;
+pub mod login;
 #[cfg(test)]
 mod lost_keys;
 pub mod notify;
 mod parsed_questions;
+#[cfg(test)]
+mod people_tests;
 pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
@@ -32,6 +37,7 @@ mod shared_file;
 mod socket;
 pub mod state_folder;
 pub mod stored;
+pub mod team_view;
 pub mod viewer;
 
 use std::io;
@@ -46,8 +52,11 @@ use mcp_elicit_forms::web::{self, ConnectionBounds, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use api::Access;
+use login::directory::Directory;
+use login::{Gate, Teams};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::clock;
 use record_question_store::RecordQuestionStore;
 use state_folder::{InboxLock, StateFolder};
 
@@ -63,9 +72,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Serves the pages of this record at a loopback address, until the process ends; another address is reached through a
-    /// proxy of the operator's. With the lock of the state folder, writes down where they are and serves the folder's
-    /// commands too.
+    /// Serves the pages of this record until the process ends: to the folder's owner at a loopback address, or to the people who
+    /// log in. With the lock of the state folder, writes down where they are and serves the folder's commands too.
     ///
     /// # Errors
     /// When the listener has no address, or the state folder cannot be used.
@@ -74,21 +82,45 @@ impl Inbox {
         listener: TcpListener,
         folder: &StateFolder,
         lock: Option<InboxLock>,
+        teams: Option<&Teams>,
     ) -> io::Result<Self> {
         let at = listener.local_addr()?;
         // Made before anybody can be let in with it.
         folder.token()?;
-        let site = Site::loopback(at)?
-            .with_sessions(Arc::new(folder.sessions()))?
-            .with_login_life(LOGIN_LIFE)
-            .naming_sessions()
-            .on_login(note_logins(record))
-            .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
-        let desk = Arc::new(RecordQuestionStore::new(record.clone()));
+        let address = teams.and_then(|teams| teams.login.address.as_deref());
+        let site = match address {
+            Some(address) => Site::public(address)?,
+            None => Site::loopback(at)?,
+        };
+        let site = site.with_sessions(Arc::new(folder.sessions()))?;
+        let (site, desk, gate) = match teams {
+            None => {
+                let site = site
+                    .with_login_life(LOGIN_LIFE)
+                    .naming_sessions()
+                    .on_login(note_logins(record))
+                    .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
+                (site, RecordQuestionStore::new(record.clone()), None)
+            }
+            Some(teams) => {
+                let site = site.with_logins();
+                let (directory, gate) = gate(record, folder, teams, &site)?;
+                let desk = RecordQuestionStore::new(record.clone()).for_people(directory);
+                (site, desk, Some(Arc::new(gate)))
+            }
+        };
+        let desk = Arc::new(desk);
         let api = |access| api::router(record.clone(), desk.clone(), folder.clone(), access);
+        let pages = web::router(desk.clone(), site.clone());
+        let pages = match gate {
+            None => pages,
+            Some(gate) => pages
+                .merge(login::router(gate.clone()))
+                .layer(axum::middleware::from_fn_with_state(gate, login::identify)),
+        };
         let app: Router = Router::new()
             .nest("/api", api(Access::Token(Box::new(site.clone()))))
-            .merge(web::router(desk.clone(), site.clone()));
+            .merge(pages);
         let bounds = ConnectionBounds::default();
         tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
         if lock.is_some() {
@@ -116,6 +148,33 @@ impl Inbox {
     pub fn deep_link(&self, id: &str) -> Option<String> {
         QuestionId::new(id).map(|id| self.site.deep_link(&id))
     }
+}
+
+/// The login of an inbox of several people.
+fn gate(
+    record: &Arc<Record>,
+    folder: &StateFolder,
+    teams: &Teams,
+    site: &Site,
+) -> io::Result<(Arc<Directory>, Gate)> {
+    let logins = Arc::new(folder.logins());
+    let directory = Arc::new(Directory::new(
+        teams.rules.clone(),
+        logins.clone(),
+        teams.login.issuer().to_owned(),
+        teams.login.stale,
+        clock::now,
+    ));
+    let gate = Gate::new(
+        teams.login.clone(),
+        teams.rules.clone(),
+        directory.clone(),
+        logins,
+        record.clone(),
+        site.clone(),
+        clock::now,
+    )?;
+    Ok((directory, gate))
 }
 
 /// Writes each login into the audit, before the browser is signed in.

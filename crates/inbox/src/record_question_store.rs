@@ -1,8 +1,9 @@
 //! The record as the pages of `forms` see it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
@@ -10,8 +11,9 @@ use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
-    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
-    QuestionSummary, StoredQuestion, SubmitResult,
+    Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
+    TeamView,
 };
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
@@ -20,12 +22,18 @@ use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::login::directory::{Directory, DirectoryNow, Sight};
+
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
+use super::team_view;
 use super::viewer::Viewer;
 use mcp_elicit_core::wire::CallKind as Calls;
 
 /// The number of rows that are read for a list.
 const MAX_ROWS_READ: usize = 10_000;
+
+/// The most drafts of several people.
+const MAX_DRAFTS: usize = 5_000;
 
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
@@ -34,6 +42,34 @@ const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 pub struct RecordQuestionStore {
     record: Arc<Record>,
     parsed: ParsedQuestions,
+    /// The people, if several log in.
+    people: Option<People>,
+}
+
+/// The people of an inbox, and what they have typed.
+struct People {
+    directory: Arc<Directory>,
+    drafts: Mutex<Drafts>,
+}
+
+/// Drafts by question and person, the one that was changed longest ago first.
+type Drafts = IndexMap<(String, String), Draft>;
+
+impl People {
+    /// The drafts; a panic elsewhere cannot have left them half changed, as each change is a single step.
+    fn drafts(&self) -> MutexGuard<'_, Drafts> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, id: &QuestionId, person: &str, draft: Draft) {
+        let key = (id.as_str().to_owned(), person.to_owned());
+        let mut drafts = self.drafts();
+        drafts.shift_remove(&key);
+        if drafts.len() >= MAX_DRAFTS {
+            drafts.shift_remove_index(0);
+        }
+        drafts.insert(key, draft);
+    }
 }
 
 /// A stored question as a person sees it, and what checks the answer to it.
@@ -50,7 +86,103 @@ impl RecordQuestionStore {
         Self {
             record,
             parsed: ParsedQuestions::default(),
+            people: None,
         }
+    }
+
+    /// The same for people who log in: each sees and answers what roles and addressing allow.
+    #[must_use]
+    pub fn for_people(self, directory: Arc<Directory>) -> Self {
+        Self {
+            people: Some(People {
+                directory,
+                drafts: Mutex::default(),
+            }),
+            ..self
+        }
+    }
+
+    /// Returns people and roles as they are now; `None` where the inbox is one person's.
+    pub fn people_now(&self) -> Option<DirectoryNow> {
+        self.people.as_ref().map(|people| people.directory.now())
+    }
+
+    /// Returns the part of the row that the viewer may see.
+    pub fn sight(&self, viewer: &Viewer, row: &Row) -> Sight {
+        self.people_now()
+            .map_or(Sight::Whole, |now| now.of(row).sight(viewer, row))
+    }
+
+    /// Returns `true` if the viewer may act on the question, as far as roles go.
+    pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
+        self.people_now()
+            .is_none_or(|now| now.of(row).may_act(viewer, row))
+    }
+
+    /// The row, if the viewer may see something of it.
+    async fn row(
+        &self,
+        viewer: &Viewer,
+        id: &QuestionId,
+    ) -> Result<Option<(Row, Sight)>, QuestionStoreError> {
+        let row = self.record.find(id.as_str()).await.map_err(fault)?;
+        let row = row.map(|row| {
+            let sight = self.sight(viewer, &row);
+            (row, sight)
+        });
+        Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
+    }
+
+    /// The lists of a viewer who sees a part of the questions.
+    async fn list_for(
+        &self,
+        viewer: &Viewer,
+        now: &DirectoryNow,
+        filter: &ListFilter,
+    ) -> Result<QuestionList, QuestionStoreError> {
+        let mut list = QuestionList::default();
+        for which in [Filter::Open, Filter::Ended] {
+            let rows = self
+                .record
+                .list(which, Page::first(MAX_ROWS_READ))
+                .await
+                .map_err(fault)?;
+            let mut found = Vec::new();
+            for row in &rows {
+                let people = now.of(row);
+                let sight = people.sight(viewer, row);
+                if sight == Sight::Nothing {
+                    continue;
+                }
+                if which == Filter::Open && people.is_waiting_for(viewer, row) {
+                    list.pending_total += 1;
+                }
+                let is_mine = || {
+                    viewer
+                        .person()
+                        .is_some_and(|person| people.is_mine(&person.person, row))
+                };
+                let is_in_view = match filter.view {
+                    ListView::All => true,
+                    ListView::Mine => is_mine(),
+                    ListView::Groups => people.standing(viewer, row).is_addressed && !is_mine(),
+                };
+                if !is_in_view || found.len() >= filter.most {
+                    continue;
+                }
+                let summary = self.summary(row).map(|summary| match sight {
+                    Sight::Outline => outline(summary),
+                    Sight::Nothing | Sight::Question | Sight::Whole => summary,
+                });
+                found.extend(summary.filter(|summary| summary.matches(&filter.text)));
+            }
+            if which == Filter::Open {
+                list.pending = found;
+            } else {
+                list.recent = found;
+            }
+        }
+        Ok(list)
     }
 
     /// Returns the row's question, parsed once; `None` when it cannot be read any more.
@@ -142,6 +274,26 @@ impl RecordQuestionStore {
         })
     }
 
+    /// Returns what the viewer has typed so far.
+    fn draft(&self, viewer: &Viewer, id: &str) -> Option<Draft> {
+        match (&self.people, viewer.person()) {
+            (Some(people), Some(person)) => {
+                let key = (id.to_owned(), person.person.clone());
+                people.drafts().get(&key).cloned()
+            }
+            _ => self.record.draft(id),
+        }
+    }
+
+    /// Drops what people have typed on a question that has ended.
+    fn drop_drafts(&self, id: &QuestionId) {
+        if let Some(people) = &self.people {
+            people
+                .drafts()
+                .retain(|(question, _), _| question != id.as_str());
+        }
+    }
+
     async fn summaries(
         &self,
         which: Filter,
@@ -165,6 +317,14 @@ impl RecordQuestionStore {
             .filter(|summary| summary.matches(&filter.text))
             .take(filter.most)
             .collect())
+    }
+}
+
+/// The summary without the words of the message.
+fn outline(summary: QuestionSummary) -> QuestionSummary {
+    QuestionSummary {
+        gist: "addressed to others".to_owned(),
+        ..summary
     }
 }
 
@@ -323,9 +483,12 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn list(
         &self,
-        _viewer: &Viewer,
+        viewer: &Viewer,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
+        if let Some(now) = self.people_now() {
+            return self.list_for(viewer, &now, filter).await;
+        }
         Ok(QuestionList {
             pending: self.summaries(Filter::Open, filter).await?,
             pending_total: self
@@ -340,19 +503,23 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn find(
         &self,
-        _viewer: &Viewer,
+        viewer: &Viewer,
         id: &QuestionId,
     ) -> Result<Option<StoredQuestion>, QuestionStoreError> {
-        let Some(row) = self.record.find(id.as_str()).await.map_err(fault)? else {
+        let Some((row, sight)) = self.row(viewer, id).await? else {
             return Ok(None);
         };
+        if sight == Sight::Outline {
+            let summary = self.summary(&row).map(outline);
+            return Ok(summary.map(StoredQuestion::Outline));
+        }
         if row.lifecycle.is_open()
             && let Some(readable) = self.readable(&row)
         {
             return Ok(Some(StoredQuestion::Open {
                 question: Arc::new(readable.question),
                 asked: system_time(row.lifecycle.asked_at()),
-                draft: self.record.draft(&row.id),
+                draft: self.draft(viewer, &row.id),
             }));
         }
         Ok(self.summary(&row).map(StoredQuestion::Ended))
@@ -363,17 +530,24 @@ impl QuestionStore for RecordQuestionStore {
         Ok(row.and_then(|row| waiting_note(&self.record, &row)))
     }
 
-    async fn shown(&self, _viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
+    async fn shown(&self, viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
+        match self.row(viewer, id).await? {
+            Some((row, Sight::Question | Sight::Whole)) if self.may_act(viewer, &row) => {}
+            _ => return Ok(()),
+        }
         self.record.mark_shown(id.as_str()).await.map_err(fault)
     }
 
     async fn keep(
         &self,
-        _viewer: &Viewer,
+        viewer: &Viewer,
         id: &QuestionId,
         draft: Draft,
     ) -> Result<(), QuestionStoreError> {
-        self.record.keep_draft(id.as_str(), draft);
+        match (&self.people, viewer.person()) {
+            (Some(people), Some(person)) => people.keep(id, &person.person, draft),
+            _ => self.record.keep_draft(id.as_str(), draft),
+        }
         Ok(())
     }
 
@@ -382,9 +556,27 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         id: &QuestionId,
         outcome: Outcome,
+        version: u32,
     ) -> Result<SubmitResult, QuestionStoreError> {
         let by = viewer.by();
-        let row = self.record.find(id.as_str()).await.map_err(fault)?;
+        let row = match self.row(viewer, id).await? {
+            Some((row, _)) if self.may_act(viewer, &row) => Some(row),
+            // Nobody learns more by trying to answer than by looking.
+            _ => return Ok(SubmitResult::Gone),
+        };
+        let of_a_rule = row.as_ref().filter(|row| row.team.is_some());
+        if let (Some(now), Some(row)) = (self.people_now(), of_a_rule) {
+            let submitted =
+                team_view::submit(&self.record, &now, viewer, row, &outcome, version).await;
+            let submitted = submitted.map_err(fault)?;
+            if submitted == SubmitResult::Won {
+                self.drop_drafts(id);
+            }
+            if matches!(submitted, SubmitResult::Won | SubmitResult::Waits) {
+                self.note_credentials_allowed(row, &outcome, &by).await;
+            }
+            return Ok(submitted);
+        }
         match self
             .record
             .submit(id.as_str(), &outcome, &by, Commit::Awaited)
@@ -392,6 +584,7 @@ impl QuestionStore for RecordQuestionStore {
             .map_err(fault)?
         {
             Verdict::Won => {
+                self.drop_drafts(id);
                 if let Some(row) = row {
                     self.note_credentials_allowed(&row, &outcome, &by).await;
                 }
@@ -400,6 +593,31 @@ impl QuestionStore for RecordQuestionStore {
             Verdict::Gone => Ok(SubmitResult::Gone),
             Verdict::Late(row) => Ok(ended(&row).map_or(SubmitResult::Gone, SubmitResult::Late)),
         }
+    }
+
+    async fn team(
+        &self,
+        viewer: &Viewer,
+        id: &QuestionId,
+    ) -> Result<Option<TeamView>, QuestionStoreError> {
+        let (Some(now), Some((row, _))) = (self.people_now(), self.row(viewer, id).await?) else {
+            return Ok(None);
+        };
+        team_view::team_view(&self.record, &now, viewer, &row).map_err(fault)
+    }
+
+    async fn act(
+        &self,
+        viewer: &Viewer,
+        id: &QuestionId,
+        act: TeamAct,
+    ) -> Result<TeamResult, QuestionStoreError> {
+        let (Some(now), Some((row, _))) = (self.people_now(), self.row(viewer, id).await?) else {
+            return Ok(TeamResult::Gone);
+        };
+        team_view::act(&self.record, &now, viewer, &row, &act)
+            .await
+            .map_err(fault)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

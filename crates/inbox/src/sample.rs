@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion};
+use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, TeamPlan};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{
@@ -40,6 +40,23 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
 
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
 pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
+    let until = Timestamp::from_millis(9_000);
+    asked(record, others, None, until).await
+}
+
+/// The id of a question that was just asked of people, for an hour.
+#[cfg(test)]
+pub(super) async fn raised_for(record: &Arc<Record>, team: Option<TeamPlan>) -> io::Result<String> {
+    let until = record.now().after(std::time::Duration::from_hours(1));
+    asked(record, Vec::new(), team, until).await
+}
+
+async fn asked(
+    record: &Arc<Record>,
+    others: Vec<String>,
+    team: Option<TeamPlan>,
+    until: Timestamp,
+) -> io::Result<String> {
     let schema = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
@@ -62,9 +79,9 @@ pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Res
         via: AskedVia::People,
         server_info: None,
         client_info: None,
-        until: Timestamp::from_millis(9_000),
+        until,
         outlives: true,
-        team: None,
+        team,
     };
     let who = SessionIdentity {
         server: ServerIdentity {

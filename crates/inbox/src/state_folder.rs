@@ -7,6 +7,7 @@
 //! | `inbox.sock` | its API for commands of the same user |
 //! | `inbox.token` | what other programs show the API at that address |
 //! | `inbox.sessions` | the browsers that are signed in |
+//! | `inbox.logins` | the people who logged in, and their sessions |
 //! | `api.tokens` | the hashes of the tokens that were made for programs |
 //! | `inbox.presence` | whether only pages may answer |
 
@@ -16,6 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::api_tokens::ApiTokens;
+use super::login::table::Logins;
 use super::sessions::FileSessions;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
@@ -152,6 +154,11 @@ impl StateFolder {
     /// The browsers that are signed in.
     pub fn sessions(&self) -> FileSessions {
         FileSessions::at(self.path.join("inbox.sessions"))
+    }
+
+    /// The people who logged in, and their sessions.
+    pub fn logins(&self) -> Logins {
+        Logins::at(self.path.join("inbox.logins"))
     }
 
     /// The tokens that were made for programs.

@@ -306,6 +306,11 @@ impl Quorum {
         }
     }
 
+    /// Returns `true` if the rule has claims.
+    pub fn offers_claims(&self) -> bool {
+        self.claim_time.is_some()
+    }
+
     /// Returns the person who has claimed the question, while the claim holds.
     pub fn claimed_by(&self, now: Timestamp) -> Option<&str> {
         let claim = self.claim.as_ref().filter(|claim| claim.until > now)?;

@@ -297,6 +297,7 @@ impl GatewayArgs {
             listen: self.listen,
             inbox,
             inbox_may_move: self.inbox.is_none(),
+            login: None,
             presence: self.presence.map(Presence::from),
             notify: !self.no_notify,
             state: self.state,

@@ -91,6 +91,14 @@ pub enum AuditEvent {
     TokenMade,
     /// An API token was revoked.
     TokenRevoked,
+    /// A person logged in, where several do.
+    SignIn,
+    /// A person was not let in.
+    SignInRefused,
+    /// The session of a person was ended before its time.
+    SessionEnded,
+    /// A provider's logout token came.
+    LogoutToken,
 }
 
 impl AuditEvent {
@@ -110,7 +118,7 @@ impl AuditEvent {
     ];
 
     /// The events that a gateway tells of.
-    pub const OF_GATEWAY: [Self; 36] = [
+    pub const OF_GATEWAY: [Self; 40] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -147,6 +155,10 @@ impl AuditEvent {
         Self::Rotated,
         Self::TokenMade,
         Self::TokenRevoked,
+        Self::SignIn,
+        Self::SignInRefused,
+        Self::SessionEnded,
+        Self::LogoutToken,
     ];
 
     /// The word in records, logs and metrics.
@@ -191,6 +203,10 @@ impl AuditEvent {
             Self::Rotated => "rotated",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
+            Self::SignIn => "sign-in",
+            Self::SignInRefused => "sign-in-refused",
+            Self::SessionEnded => "session-ended",
+            Self::LogoutToken => "logout-token",
         }
     }
 }

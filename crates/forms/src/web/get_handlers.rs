@@ -12,13 +12,17 @@ use mcp_elicit_core::link::Link;
 
 use super::form_decode::{self, Wrong};
 use super::markdown::Message;
-use super::page::{Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, VisitPage};
+use super::page::{
+    Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, TeamPart, ViewLink,
+    VisitPage,
+};
 use super::question_store::{
-    ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError, QuestionSummary,
-    StoredQuestion,
+    ListFilter, ListView, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
+    QuestionSummary, StoredQuestion,
 };
 use super::router::{AppState, go, page, store_failed};
-use super::site::{MacPurpose, Site};
+use super::site::{MacPurpose, Site, form_bytes};
+use super::viewer::Viewer;
 use super::{notices, page_model};
 use crate::view::date_time::zone_here;
 use crate::view::{FieldView, QuestionBody, QuestionView, warnings};
@@ -39,8 +43,11 @@ pub(super) async fn queue<D: QuestionStore>(
     let site = &app.site;
     let find = asked_for(query.as_deref(), "find").unwrap_or_default();
     let find: String = find.trim().chars().take(200).collect();
+    let view = asked_for(query.as_deref(), "view");
+    let view = ListView::from_name(view.as_deref().unwrap_or_default());
     let filter = ListFilter {
         text: find.clone(),
+        view,
         most: ROWS,
     };
     match app.store.list(&viewer, &filter).await {
@@ -61,8 +68,10 @@ pub(super) async fn queue<D: QuestionStore>(
             page(
                 StatusCode::OK,
                 &QueuePage {
-                    shell: shell(site, docket.pending_total),
+                    shell: shell(site, &viewer, docket.pending_total),
                     find,
+                    view: Some(view.name()).filter(|_| view != ListView::All),
+                    views: views(site, &viewer, view),
                     more,
                     pending: rows(&docket.pending),
                     recent: rows(&docket.recent),
@@ -72,12 +81,29 @@ pub(super) async fn queue<D: QuestionStore>(
     }
 }
 
-fn shell(site: &Site, pending: usize) -> Shell {
+pub(super) fn shell(site: &Site, viewer: &impl Viewer, pending: usize) -> Shell {
     Shell {
         base: site.base.clone(),
         inside: true,
         pending,
+        name: viewer.name().map(str::to_owned),
     }
+}
+
+/// The views to choose from, on a site of several people.
+fn views(site: &Site, viewer: &impl Viewer, current: ListView) -> Vec<ViewLink> {
+    if viewer.name().is_none() {
+        return Vec::new();
+    }
+    let link = |view: ListView| ViewLink {
+        href: match view {
+            ListView::All => format!("{}/", site.base),
+            view => format!("{}/?view={}", site.base, view.name()),
+        },
+        label: view.label(),
+        is_current: view == current,
+    };
+    ListView::EVERY.into_iter().map(link).collect()
 }
 
 /// The value of `name` in the query of an address.
@@ -90,18 +116,21 @@ fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
 /// A question that waits, with what every page of it needs.
 struct Open<'a> {
     site: &'a Site,
+    shell: Shell,
+    /// The session that forms are bound to.
+    session: Option<String>,
     note: Option<String>,
     id: QuestionId,
     question: Arc<QuestionView>,
     asked: SystemTime,
     now: SystemTime,
-    pending: usize,
     always: bool,
+    team: Option<TeamPart>,
 }
 
 impl Open<'_> {
     fn shell(&self) -> Shell {
-        shell(self.site, self.pending)
+        self.shell.clone()
     }
 
     fn links(&self) -> Links {
@@ -125,8 +154,12 @@ impl Open<'_> {
             insist: warnings.iter().any(|warning| warning.asks_for_credential),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
             links: self.links(),
-            csrf: self.site.tag(MacPurpose::Form, self.id.as_str().as_bytes()),
+            csrf: self.site.tag(
+                MacPurpose::Form,
+                &form_bytes(self.session.as_deref(), self.id.as_str()),
+            ),
             always: self.always,
+            team: self.team.clone(),
         }
     }
 
@@ -201,6 +234,7 @@ async fn open<'a, D: QuestionStore>(
             viewer,
             &ListFilter {
                 text: String::new(),
+                view: ListView::All,
                 most: 2,
             },
         )
@@ -209,7 +243,7 @@ async fn open<'a, D: QuestionStore>(
     let unknown = || {
         page(
             StatusCode::NOT_FOUND,
-            &notices::unknown(shell(site, pending_total)),
+            &notices::unknown(shell(site, viewer, pending_total)),
         )
     };
     let id = QuestionId::new(id).ok_or_else(unknown)?;
@@ -220,9 +254,19 @@ async fn open<'a, D: QuestionStore>(
             let note = app.store.note(&id).await.map_err(failed)?;
             Err(page(
                 StatusCode::OK,
-                &notices::ended(shell(site, pending_total), &summary, late, next, note),
+                &notices::ended(
+                    shell(site, viewer, pending_total),
+                    &summary,
+                    late,
+                    next,
+                    note,
+                ),
             ))
         }
+        Some(StoredQuestion::Outline(summary)) => Err(page(
+            StatusCode::OK,
+            &notices::outline(shell(site, viewer, pending_total), &summary),
+        )),
         Some(StoredQuestion::Open {
             question,
             asked,
@@ -233,22 +277,26 @@ async fn open<'a, D: QuestionStore>(
                 let server = question.origin().server();
                 return Err(page(
                     StatusCode::OK,
-                    &notices::expired(shell(site, pending_total), &server, late),
+                    &notices::expired(shell(site, viewer, pending_total), &server, late),
                 ));
             }
             app.store.shown(viewer, &id).await.map_err(failed)?;
             let always = app.store.offers_from_now_on(&id);
             let note = app.store.note(&id).await.map_err(failed)?;
+            let team = app.store.team(viewer, &id).await.map_err(failed)?;
+            let team = team.map(|team| page_model::team(&question, team, now));
             Ok((
                 Open {
                     site,
+                    shell: shell(site, viewer, pending_total),
+                    session: viewer.session().map(str::to_owned),
                     note,
                     id,
                     question,
                     asked,
                     now,
-                    pending: pending_total,
                     always,
+                    team,
                 },
                 draft,
             ))

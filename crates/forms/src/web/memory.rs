@@ -193,6 +193,7 @@ impl QuestionStore for Questions {
         viewer: &OnlyViewer,
         id: &QuestionId,
         outcome: Outcome,
+        _version: u32,
     ) -> Result<SubmitResult, QuestionStoreError> {
         let result = {
             let mut lists = self.lists();

@@ -42,17 +42,21 @@ mod question_store;
 mod router;
 mod sessions;
 mod site;
+mod site_pages;
 mod sse;
 mod stepper;
+mod team;
 mod viewer;
 
 pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
 pub use question_store::{
-    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
-    QuestionSummary, StoredQuestion, SubmitResult,
+    Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
-pub use router::router;
+pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
+pub use site_pages::{Account, Notice, SessionLine, account, notice};
+pub use team::{CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
 pub use viewer::{OnlyViewer, Viewer};

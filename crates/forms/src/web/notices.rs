@@ -59,6 +59,34 @@ pub(super) fn ended(
     page
 }
 
+/// Builds the page for an act that was refused: what was typed is kept.
+pub(super) fn act_refused(shell: Shell, why: &str, here: &str) -> NoticePage {
+    let mut page = notice(shell, Tone::Warn, "Not done", why);
+    page.lines
+        .push("Nothing was sent, and what you typed is kept.".to_owned());
+    let back = Act {
+        href: here.to_owned(),
+        label: "Back to the question".to_owned(),
+    };
+    page.acts.insert(0, back);
+    page
+}
+
+/// Builds the page of a question whose content the reader may not see.
+pub(super) fn outline(shell: Shell, summary: &QuestionSummary) -> NoticePage {
+    let line = "This question is not addressed to you: you see that it exists, and no more.";
+    let mut page = notice(shell, Tone::Locked, "A question for others", line);
+    let call = summary.call.as_deref().map(|call| format!(" for {call}"));
+    let call = call.unwrap_or_default();
+    let state = match &summary.ended {
+        None => "It waits for an answer.".to_owned(),
+        Some(ended) => words(ended, &summary.server).2,
+    };
+    page.lines.push(format!("{} asks{call}.", summary.server));
+    page.lines.push(state);
+    page
+}
+
 fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
     match &end.how {
         Ending::Answered => (
@@ -159,6 +187,7 @@ fn outside(site: &Site) -> Shell {
         base: site.prefix.clone(),
         inside: false,
         pending: 0,
+        name: None,
     }
 }
 

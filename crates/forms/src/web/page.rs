@@ -18,6 +18,8 @@ pub(super) struct Shell {
     pub inside: bool,
     /// The number of questions that wait.
     pub pending: usize,
+    /// The name of the person who is signed in, on a site of several.
+    pub name: Option<String>,
 }
 
 /// Time left to answer.
@@ -117,6 +119,8 @@ pub(super) struct Asked {
     pub csrf: String,
     /// `true` if declining permanently is offered here.
     pub always: bool,
+    /// The people's side, where several may answer.
+    pub team: Option<TeamPart>,
 }
 
 /// A way out of a question that drops what was filled in, and is asked about once more.
@@ -160,6 +164,62 @@ impl Asked {
             });
         }
         leavings
+    }
+}
+
+/// The people's side of a question.
+#[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each act is offered or not, by itself"
+)]
+pub(super) struct TeamPart {
+    pub lines: Vec<String>,
+    pub version: u32,
+    pub entered: Option<EnteredPart>,
+    pub may_act: bool,
+    pub may_cancel: bool,
+    pub may_claim: bool,
+    pub may_take_over: bool,
+    pub delegates: Vec<(String, String)>,
+    pub may_comment: bool,
+    pub comments: Vec<CommentPart>,
+    pub course: Vec<HistoryPart>,
+}
+
+/// Answers that wait for the agreement of others.
+#[derive(Clone)]
+pub(super) struct EnteredPart {
+    pub by: String,
+    pub rows: Vec<ReviewRow>,
+    pub digest: String,
+    pub may_confirm: bool,
+}
+
+/// A comment.
+#[derive(Clone)]
+pub(super) struct CommentPart {
+    pub by: String,
+    pub ago: String,
+    pub text: String,
+}
+
+/// A step in the course of a question.
+#[derive(Clone)]
+pub(super) struct HistoryPart {
+    pub text: String,
+    pub ago: Option<String>,
+}
+
+impl Asked {
+    /// Returns `true` if the reader may answer.
+    pub(super) fn may_answer(&self) -> bool {
+        self.team.as_ref().is_none_or(|team| team.may_act)
+    }
+
+    /// Returns `true` if the reader may dismiss the question.
+    pub(super) fn may_cancel(&self) -> bool {
+        self.team.as_ref().is_none_or(|team| team.may_cancel)
     }
 }
 
@@ -250,12 +310,24 @@ pub(super) struct Row {
     pub end: Option<End>,
 }
 
+/// A view of the list.
+#[derive(Clone, Debug)]
+pub(super) struct ViewLink {
+    pub href: String,
+    pub label: &'static str,
+    pub is_current: bool,
+}
+
 /// The questions that wait, and those that ended lately.
 #[derive(Template)]
 #[template(path = "queue.html")]
 pub(super) struct QueuePage {
     pub shell: Shell,
     pub find: String,
+    /// The name of the view, where it is not the usual one.
+    pub view: Option<&'static str>,
+    /// The views to choose from; none on a site of one person.
+    pub views: Vec<ViewLink>,
     /// The number of questions that wait and are not shown.
     pub more: usize,
     pub pending: Vec<Row>,
@@ -282,4 +354,35 @@ pub(super) struct NoticePage {
     pub forward: Option<String>,
     /// The page that a signed-in browser is led to from here, below the path that it remembers.
     pub enter: Option<String>,
+}
+
+/// One session on the page of sessions.
+#[derive(Clone, Debug)]
+pub(super) struct SessionRow {
+    pub id: String,
+    pub of: Option<String>,
+    pub browser: String,
+    pub signed_in: String,
+    pub last_used: String,
+    pub is_this: bool,
+}
+
+/// Sessions under one heading.
+#[derive(Clone, Debug)]
+pub(super) struct SessionPart {
+    pub anchor: &'static str,
+    pub head: &'static str,
+    pub may_end: bool,
+    pub sessions: Vec<SessionRow>,
+}
+
+/// The sessions of a person and, for those who may see them, of all.
+#[derive(Template)]
+#[template(path = "account.html")]
+pub(super) struct AccountTemplate {
+    pub shell: Shell,
+    pub name: String,
+    pub known_as: Option<String>,
+    pub csrf: String,
+    pub parts: Vec<SessionPart>,
 }

@@ -9,8 +9,12 @@ use mcp_elicit_core::link::Link;
 use super::clock::ago;
 use super::field::{Entry, FieldPart, OptionPart};
 use super::form_decode::{self, Wrong, key, moment_controls};
-use super::page::{Asker, CallPart, End, HostPart, Left, Problem, ReviewRow, Row};
+use super::page::{
+    Asker, CallPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left, Problem,
+    ReviewRow, Row, TeamPart,
+};
 use super::question_store::{Ended, Ending, QuestionSummary};
+use super::team::TeamView;
 use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
 };
@@ -246,6 +250,58 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
             }
         })
         .collect()
+}
+
+/// The people's side of a question, safe to show.
+pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> TeamPart {
+    let name = |text: &str| sanitize::line(text, sanitize::LABEL);
+    let fields = question.as_form().map(Form::fields).unwrap_or_default();
+    let rows = |content: &serde_json::Map<String, serde_json::Value>| {
+        let views = fields.iter().map(FieldView::from_field);
+        let row = |view: FieldView| ReviewRow {
+            values: match content.get(&view.name) {
+                Some(value) => view.sent(value),
+                None => vec!["no answer".to_owned()],
+            },
+            label: view.label,
+            typed: None,
+            caveat: None,
+        };
+        views.map(row).collect()
+    };
+    TeamPart {
+        lines: team.lines,
+        version: team.version,
+        entered: team.entered.map(|entered| EnteredPart {
+            by: name(&entered.by),
+            rows: rows(&entered.content),
+            digest: entered.digest,
+            may_confirm: entered.may_confirm,
+        }),
+        may_act: team.may_act,
+        may_cancel: team.may_cancel,
+        may_claim: team.may_claim,
+        may_take_over: team.may_take_over,
+        delegates: team.delegates,
+        may_comment: team.may_comment,
+        comments: team
+            .comments
+            .into_iter()
+            .map(|comment| CommentPart {
+                by: name(&comment.by),
+                ago: ago(comment.at, now),
+                text: sanitize::text(&comment.text, sanitize::ARGUMENTS),
+            })
+            .collect(),
+        course: team
+            .course
+            .into_iter()
+            .map(|line| HistoryPart {
+                text: name(&line.text),
+                ago: line.at.map(|at| ago(at, now)),
+            })
+            .collect(),
+    }
 }
 
 /// Returns what was typed, where that is not what is sent.

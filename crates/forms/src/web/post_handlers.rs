@@ -13,13 +13,16 @@ use mcp_elicit_core::form::Form;
 use serde_json::{Map, Value, json};
 
 use super::form_decode::{self, Posted, key};
-use super::page::{Links, Shell};
+use super::get_handlers::shell;
+use super::page::Links;
 use super::question_store::{
     QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
 };
 use super::router::{self, AppState, go, page, posted, store_failed};
-use super::site::{MacPurpose, Site};
+use super::site::{MacPurpose, Site, form_bytes};
 use super::stepper::{Direction, stepped};
+use super::team::{TeamAct, TeamResult};
+use super::viewer::Viewer;
 use super::{notices, page_model};
 use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 
@@ -37,10 +40,14 @@ pub(super) async fn act<D: QuestionStore>(
         Err(response) => return response,
     };
     let Some(id) = QuestionId::new(id) else {
-        return unknown(site);
+        return unknown(site, &viewer);
     };
     let token = posted.get("csrf").unwrap_or_default();
-    if !site.verifies(MacPurpose::Form, id.as_str().as_bytes(), token) {
+    if !site.verifies(
+        MacPurpose::Form,
+        &form_bytes(viewer.session(), id.as_str()),
+        token,
+    ) {
         let line = "The form was not made here for this question. Nothing was done; open the question again.";
         return page(
             StatusCode::FORBIDDEN,
@@ -49,7 +56,7 @@ pub(super) async fn act<D: QuestionStore>(
     }
     let (question, draft) = match app.store.find(&viewer, &id).await {
         Err(error) => return store_failed(site, &error),
-        Ok(None) => return unknown(site),
+        Ok(None | Some(StoredQuestion::Outline(_))) => return unknown(site, &viewer),
         Ok(Some(StoredQuestion::Ended(_))) => return over(site, &id, &act),
         Ok(Some(StoredQuestion::Open { question, .. })) if question.is_over((site.clock)()) => {
             return over(site, &id, &act);
@@ -72,19 +79,20 @@ pub(super) async fn act<D: QuestionStore>(
         "review" => press.review().await,
         "accept" => press.accept().await,
         "decline" | "cancel" => press.leave(&act).await,
+        "confirm" | "claim" | "takeover" | "delegate" | "comment" => {
+            press.among_several(&act).await
+        }
         "always" if app.store.offers_from_now_on(&press.id) => press.leave(&act).await,
-        _ => Ok(unknown(site)),
+        _ => Ok(unknown(site, &press.viewer)),
     };
     done.unwrap_or_else(|error| store_failed(site, &error))
 }
 
-fn unknown(site: &Site) -> Response {
-    let shell = Shell {
-        base: site.base.clone(),
-        inside: true,
-        pending: 0,
-    };
-    page(StatusCode::NOT_FOUND, &notices::unknown(shell))
+fn unknown(site: &Site, viewer: &impl Viewer) -> Response {
+    page(
+        StatusCode::NOT_FOUND,
+        &notices::unknown(shell(site, viewer, 0)),
+    )
 }
 
 /// The question ended before this act.
@@ -139,7 +147,7 @@ impl<D: QuestionStore> Press<'_, D> {
     /// Keeps what was typed, and says what the form thinks of it.
     async fn live(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
-            return Ok(unknown(self.site()));
+            return Ok(unknown(self.site(), &self.viewer));
         };
         let draft = self.posted.draft(&views);
         let wrong = form_decode::answers(form, &views, &draft)
@@ -162,7 +170,7 @@ impl<D: QuestionStore> Press<'_, D> {
     /// One more or one less, for browsers that do not run our script.
     async fn step(&self) -> Result<Response, QuestionStoreError> {
         let Some((_, views)) = self.form() else {
-            return Ok(unknown(self.site()));
+            return Ok(unknown(self.site(), &self.viewer));
         };
         let mut draft = self.posted.draft(&views);
         let pressed = self
@@ -213,7 +221,7 @@ impl<D: QuestionStore> Press<'_, D> {
     /// Keeps what was typed; on to the review when it is right, back to the form when it is not.
     async fn review(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
-            return Ok(unknown(self.site()));
+            return Ok(unknown(self.site(), &self.viewer));
         };
         let draft = self.posted.draft(&views);
         let right = form_decode::answers(form, &views, &draft).is_ok();
@@ -293,18 +301,65 @@ impl<D: QuestionStore> Press<'_, D> {
         form_decode::is_filled_in(&views, &draft).then_some(draft)
     }
 
+    /// Does what one of several people can do beside answering.
+    async fn among_several(&self, act: &str) -> Result<Response, QuestionStoreError> {
+        let text = |name: &str| self.posted.get(name).unwrap_or_default().to_owned();
+        let act = match act {
+            "confirm" => TeamAct::Confirm {
+                digest: text("digest"),
+            },
+            "claim" => TeamAct::Claim,
+            "takeover" => TeamAct::TakeOver,
+            "delegate" => TeamAct::Delegate {
+                to: text("to"),
+                note: text("note"),
+            },
+            _ => TeamAct::Comment { text: text("text") },
+        };
+        let done = self.app.store.act(&self.viewer, &self.id, act).await?;
+        Ok(match done {
+            TeamResult::Done => self.here(""),
+            TeamResult::Refused(why) => self.refused(&why),
+            TeamResult::LoginTooOld => self.log_in_again(),
+            TeamResult::Gone => unknown(self.site(), &self.viewer),
+        })
+    }
+
+    /// The act is refused; the question's page has what was typed.
+    fn refused(&self, why: &str) -> Response {
+        let shell = shell(self.site(), &self.viewer, 0);
+        let here = Links::of(&self.site().base, self.id.as_str()).here;
+        page(
+            StatusCode::CONFLICT,
+            &notices::act_refused(shell, why, &here),
+        )
+    }
+
+    /// Sends the person to log in anew, and back to the question.
+    fn log_in_again(&self) -> Response {
+        let base = &self.site().base;
+        go(&format!("{base}/login?fresh=1&next=/q/{}", self.id))
+    }
+
     /// Hands the act in; the first one wins.
     async fn submit(&self, outcome: Outcome) -> Result<Response, QuestionStoreError> {
+        let version = self
+            .posted
+            .get("version")
+            .and_then(|text| text.parse().ok());
+        let version = version.unwrap_or_default();
         Ok(
             match self
                 .app
                 .store
-                .submit(&self.viewer, &self.id, outcome)
+                .submit(&self.viewer, &self.id, outcome, version)
                 .await?
             {
-                SubmitResult::Won => self.here(""),
+                SubmitResult::Won | SubmitResult::Waits => self.here(""),
                 SubmitResult::Late(_) => self.here("?late"),
-                SubmitResult::Gone => unknown(self.site()),
+                SubmitResult::Gone => unknown(self.site(), &self.viewer),
+                SubmitResult::Refused(why) => self.refused(&why),
+                SubmitResult::LoginTooOld => self.log_in_again(),
             },
         )
     }

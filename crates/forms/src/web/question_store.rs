@@ -7,6 +7,7 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::watch;
 
 use super::markdown::Message;
+use super::team::{TeamAct, TeamResult, TeamView};
 use super::viewer::Viewer;
 use crate::view::{QuestionView, sanitize};
 
@@ -153,11 +154,52 @@ fn shortened(line: &str) -> String {
     short
 }
 
+/// A part of the questions that a viewer may see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListView {
+    /// Everything that the viewer may see.
+    #[default]
+    All,
+    /// Those that are addressed to the viewer in person.
+    Mine,
+    /// Those that are addressed to a group of the viewer's.
+    Groups,
+}
+
+impl ListView {
+    pub(super) const EVERY: [Self; 3] = [Self::All, Self::Mine, Self::Groups];
+
+    /// Returns the name in an address.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Mine => "mine",
+            Self::Groups => "groups",
+        }
+    }
+
+    /// Returns the view of this name, or the usual one.
+    pub fn from_name(name: &str) -> Self {
+        let mut every = Self::EVERY.into_iter();
+        every.find(|view| view.name() == name).unwrap_or_default()
+    }
+
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::All => "All",
+            Self::Mine => "Mine",
+            Self::Groups => "My groups",
+        }
+    }
+}
+
 /// Which questions a list should show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFilter {
     /// Words that must occur; empty for all.
     pub text: String,
+    /// The part of what the viewer may see.
+    pub view: ListView,
     /// The most waiting, and the most ended, questions to give.
     pub most: usize,
 }
@@ -187,6 +229,8 @@ pub enum StoredQuestion {
     },
     /// It has ended; [`QuestionSummary::ended`] says how.
     Ended(QuestionSummary),
+    /// The viewer may know that it exists, and what of it is no content: the summary has no words of the message.
+    Outline(QuestionSummary),
 }
 
 /// The result of submitting an outcome.
@@ -198,6 +242,12 @@ pub enum SubmitResult {
     Late(Ended),
     /// There is no such question.
     Gone,
+    /// It is kept, and others have to agree.
+    Waits,
+    /// It is refused, for this reason: a whole sentence. What was typed is kept.
+    Refused(String),
+    /// The login is too old for the act: a fresh one is needed.
+    LoginTooOld,
 }
 
 /// The store could not be read or written. Says nothing about any question.
@@ -253,13 +303,36 @@ pub trait QuestionStore: Send + Sync + 'static {
         draft: Draft,
     ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Submits the viewer's outcome. The first for a pending question wins, and no other does.
+    /// Submits the viewer's outcome. The first for a pending question wins, and no other does; where several have to agree, it is
+    /// kept for them. `version` is the [`TeamView::version`] that the page showed.
     fn submit(
         &self,
         viewer: &Self::Viewer,
         id: &QuestionId,
         outcome: Outcome,
+        version: u32,
     ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
+
+    /// Returns the people's side of the question for this viewer; `None` where no more than one person answers it.
+    fn team(
+        &self,
+        viewer: &Self::Viewer,
+        id: &QuestionId,
+    ) -> impl Future<Output = Result<Option<TeamView>, QuestionStoreError>> + Send {
+        let _ = (viewer, id);
+        async { Ok(None) }
+    }
+
+    /// Does what one of several people does beside answering.
+    fn act(
+        &self,
+        viewer: &Self::Viewer,
+        id: &QuestionId,
+        act: TeamAct,
+    ) -> impl Future<Output = Result<TeamResult, QuestionStoreError>> + Send {
+        let _ = (viewer, id, act);
+        async { Ok(TeamResult::Gone) }
+    }
 
     /// Returns whether the person is offered to decline every later question of this server too.
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {

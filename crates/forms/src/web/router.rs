@@ -45,6 +45,9 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
         store,
         site: Arc::new(site),
     };
+    if app.site.logins {
+        return behind_logins(app);
+    }
     let open = |path: &str| format!("{prefix}{path}");
     let inside = |path: &str| format!("{base}{path}");
     let mut pages = Router::new()
@@ -69,6 +72,32 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
         pages
             .route(&prefix, get(queue_is_below))
             .route(&open("/{*rest}"), any(outside::<D>))
+    };
+    pages
+        .layer(from_fn_with_state(app.clone(), guard::<D>))
+        .with_state(app)
+}
+
+/// The pages of a site where people log in: at plain paths, with everything that a login needs beside them.
+fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
+    let base = app.site.base.clone();
+    let inside = |path: &str| format!("{base}{path}");
+    let pages = Router::new()
+        .route(&inside("/"), get(get_handlers::queue::<D>))
+        .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
+        .route(
+            &inside("/q/{id}/{part}"),
+            get(part::<D>).post(post_handlers::act::<D>),
+        )
+        .route(&inside("/events"), get(sse::events::<D>))
+        .route(&inside("/state"), get(sse::state::<D>))
+        .route(&inside("/assets/{name}"), get(asset));
+    let pages = if base.is_empty() {
+        pages.fallback(nowhere::<D>)
+    } else {
+        pages
+            .route(&base, get(queue_is_below))
+            .route(&inside("/{*rest}"), any(nowhere::<D>))
     };
     pages
         .layer(from_fn_with_state(app.clone(), guard::<D>))
@@ -107,6 +136,17 @@ async fn guard<D: QuestionStore>(
             StatusCode::FORBIDDEN,
             &notices::refused(site, "Refused", line),
         )
+    } else if site.logins {
+        let is_asset = request
+            .uri()
+            .path()
+            .strip_prefix(site.base.as_str())
+            .is_some_and(|rest| rest.starts_with("/assets/"));
+        if is_asset || request.extensions().get::<D::Viewer>().is_some() {
+            next.run(request).await
+        } else {
+            to_login(site, &request)
+        }
     } else if is_inside {
         match site.by(headers) {
             Some(by) => {
@@ -120,6 +160,41 @@ async fn guard<D: QuestionStore>(
     };
     rules(&mut response);
     response
+}
+
+/// Sends a browser that opens a page to the login, and tells everything else that there is none.
+fn to_login(site: &Site, request: &Request) -> Response {
+    let path = request.uri().path();
+    let path = path.strip_prefix(site.base.as_str()).unwrap_or(path);
+    let is_page = *request.method() == Method::GET && (path == "/" || path.starts_with("/q/"));
+    if is_page && login::is_plain(path) {
+        return go(&format!("{}/login?next={path}", site.base));
+    }
+    page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None))
+}
+
+/// Puts the security headers of the pages on every response of `app`, and takes only requests that are meant for `site`: for
+/// pages beside those of [`router`].
+pub fn with_headers(app: Router, site: &Site) -> Router {
+    let site = Arc::new(site.clone());
+    app.layer(axum::middleware::from_fn(
+        move |request: Request, next: Next| {
+            let site = Arc::clone(&site);
+            async move {
+                let mut response = if site.is_for_us(request.headers()) {
+                    next.run(request).await
+                } else {
+                    let line = "This address was reached under a name that is not its own.";
+                    page(
+                        StatusCode::MISDIRECTED_REQUEST,
+                        &notices::refused(&site, "Wrong address", line),
+                    )
+                };
+                rules(&mut response);
+                response
+            }
+        },
+    ))
 }
 
 /// Says how to sign in; a script sends a browser that is signed in to the page that was meant.
@@ -295,6 +370,7 @@ async fn nowhere<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
         base: app.site.base.clone(),
         inside: true,
         pending: 0,
+        name: None,
     };
     page(StatusCode::NOT_FOUND, &notices::unknown(shell))
 }

@@ -27,6 +27,10 @@ type OnLogin = Arc<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 /// the session's cookie is for that path alone: another server on this machine, which a link may lead to, is sent
 /// nothing. The path is in no address that is given away: not in a login link, nor in the link to a question.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the address"
+)]
 pub struct Site {
     pub(super) hosts: Vec<String>,
     pub(super) origins: Vec<String>,
@@ -36,6 +40,8 @@ pub struct Site {
     pub(super) base: String,
     pub(super) loopback: bool,
     pub(super) secure: bool,
+    /// `true` if people log in by other means than links.
+    pub(super) logins: bool,
     pub(super) body_limit: usize,
     pub(super) clock: fn() -> SystemTime,
     pub(super) sign_in: String,
@@ -140,6 +146,7 @@ impl Site {
             base: String::new(),
             loopback,
             secure: false,
+            logins: false,
             by: "in the browser".to_owned(),
             names_sessions: false,
             on_login: None,
@@ -170,7 +177,7 @@ impl Site {
         table.path().clone_into(&mut self.secret_path);
         table.key().clone_into(&mut self.key);
         self.sessions = sessions;
-        self.base = format!("{}/{}", self.prefix, self.secret_path);
+        self.set_base();
         Ok(self)
     }
 
@@ -183,8 +190,46 @@ impl Site {
         } else {
             format!("/{path}")
         };
-        self.base = format!("{}/{}", self.prefix, self.secret_path);
+        self.set_base();
         self
+    }
+
+    /// Leaves it to the application to say who looks at the pages: a layer outside of the [`router`](super::router) puts the
+    /// store's viewer into the extensions of each request, and pages for `/login` are merged beside it. Links sign nobody
+    /// in, and the pages are at paths that can be guessed, since the login alone opens them.
+    #[must_use]
+    pub fn with_logins(mut self) -> Self {
+        self.logins = true;
+        self.set_base();
+        self
+    }
+
+    fn set_base(&mut self) {
+        self.base = if self.logins {
+            self.prefix.clone()
+        } else {
+            format!("{}/{}", self.prefix, self.secret_path)
+        };
+    }
+
+    /// Returns `true` if browsers reach the site over https only.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// Returns the path below which the pages are; empty at the root.
+    pub fn path(&self) -> &str {
+        &self.base
+    }
+
+    /// Returns the token for forms of this session about `what`.
+    pub fn form_token(&self, session: &str, what: &str) -> String {
+        self.tag(MacPurpose::Form, &form_bytes(Some(session), what))
+    }
+
+    /// Returns `true` if the token was made for forms of this session about `what`.
+    pub fn is_form_token(&self, session: &str, what: &str, token: &str) -> bool {
+        self.verifies(MacPurpose::Form, &form_bytes(Some(session), what), token)
     }
 
     /// Tells people without a session how to get one: a whole sentence.
@@ -382,6 +427,14 @@ impl Site {
     /// Returns whether `said` is the authentication code of `what` for this purpose.
     pub(super) fn verifies(&self, purpose: MacPurpose, what: &[u8], said: &str) -> bool {
         same(said, &self.tag(purpose, what))
+    }
+}
+
+/// Returns what the token of a form is made of: the form's subject, and the session of its reader where there are several.
+pub(super) fn form_bytes(session: Option<&str>, what: &str) -> Vec<u8> {
+    match session {
+        None => what.as_bytes().to_vec(),
+        Some(session) => format!("{session}\0{what}").into_bytes(),
     }
 }
 

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use serde_json::json;
 
-use super::question_store::{ListFilter, QuestionId, QuestionStore, StoredQuestion};
+use super::question_store::{ListFilter, ListView, QuestionId, QuestionStore, StoredQuestion};
 use super::router::{self, AppState, store_failed};
 
 /// The time that a page waits before it connects again.
@@ -48,6 +48,7 @@ pub(super) async fn state<D: QuestionStore>(
             &viewer,
             &ListFilter {
                 text: String::new(),
+                view: ListView::All,
                 most: 0,
             },
         )
@@ -74,6 +75,7 @@ pub(super) async fn question_state<D: QuestionStore>(
             viewer,
             &ListFilter {
                 text: String::new(),
+                view: ListView::All,
                 most: 0,
             },
         )

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use mcp_elicit_client::connection::TokenError;
 use mcp_elicit_policy::RuleDefect;
 
-use super::{AnswerWithError, NoAddress};
+use super::{AnswerWithError, LoginError, NoAddress};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,9 @@ pub enum ConfigError {
     /// Callers are to be verified, and there is no listener for them.
     #[error("`[auth]` is for callers over HTTP; add `listen`, such as listen = \"127.0.0.1:8080\"")]
     AuthNeedsListen,
+    /// `[login]` cannot be used.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// Settings of a proxy that is not asked.
     #[error("`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\"")]
     ProxyMode,

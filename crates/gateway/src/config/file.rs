@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
+use super::login::{Beside, FileLogin};
 use super::oidc;
 use super::teams::TeamTables;
 use super::{
@@ -28,6 +29,10 @@ struct File {
     listen: Option<SocketAddr>,
     #[serde(default)]
     inbox: Option<Spanned<SocketAddr>>,
+    #[serde(default)]
+    inbox_url: Option<Spanned<String>>,
+    #[serde(default)]
+    login: Option<Spanned<FileLogin>>,
     #[serde(default)]
     presence: Option<FilePresence>,
     #[serde(default)]
@@ -198,8 +203,37 @@ impl Config {
         if file.servers.len() > 1 && file.listen.is_none() {
             return Err(ConfigError::NoListen);
         }
+        let start = |table: Option<Spanned<IgnoredAny>>| table.map(|table| table.span().start);
+        let tables = TeamTables {
+            people: start(file.people),
+            groups: start(file.groups),
+            roles: start(file.roles),
+            rules: start(file.rules),
+            time_zone: file.time_zone,
+        };
+        let teams = tables.read(text, file.inbox.is_some())?;
+        let is_loopback = file
+            .inbox
+            .as_ref()
+            .map(|inbox| mcp_elicit_inbox::is_loopback(*inbox.get_ref()));
+        let login = match file.login {
+            None => None,
+            Some(login) => {
+                let at = login.span().start;
+                let beside = Beside {
+                    rules: teams.as_deref(),
+                    at,
+                    is_loopback,
+                    url: file.inbox_url.as_ref(),
+                    proxies: &file.trusted_proxies,
+                };
+                let login = login.into_inner().read(&beside);
+                login.map_err(|(error, place)| error.at(text, place))?
+            }
+        };
         if let Some(inbox) = &file.inbox
-            && !mcp_elicit_inbox::is_loopback(*inbox.get_ref())
+            && is_loopback == Some(false)
+            && login.is_none()
         {
             let at = *inbox.get_ref();
             return Err(ConfigError::NotLoopback { at }.at(text, inbox.span().start));
@@ -236,15 +270,6 @@ impl Config {
                 },
             )?,
         };
-        let start = |table: Option<Spanned<IgnoredAny>>| table.map(|table| table.span().start);
-        let tables = TeamTables {
-            people: start(file.people),
-            groups: start(file.groups),
-            roles: start(file.roles),
-            rules: start(file.rules),
-            time_zone: file.time_zone,
-        };
-        let teams = tables.read(text, file.inbox.is_some())?;
         let is_local = file.listen.is_some_and(|at| at.ip().is_loopback());
         if matches!(auth, Auth::Oidc(_)) && public_url.is_none() && !is_local {
             return Err(ConfigError::NoPublicUrl.at(text, auth_at));
@@ -263,6 +288,7 @@ impl Config {
             listen: file.listen,
             inbox,
             inbox_may_move: false,
+            login,
             presence: file.presence.map(Presence::from),
             notify: file.notify.unwrap_or(true),
             state: file.state,

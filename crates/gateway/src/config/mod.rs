@@ -3,6 +3,7 @@
 mod auth;
 mod error;
 mod file;
+mod login;
 mod oidc;
 mod secret;
 mod teams;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 pub use auth::{Auth, ProxyAuth};
 pub use error::ConfigError;
 pub use file::retention;
+pub use login::LoginError;
 pub use oidc::{OidcAuth, TokenCheck};
 pub use secret::SecretText;
 pub(crate) use teams::zone_of;
@@ -23,6 +25,7 @@ pub(crate) use teams::zone_of;
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
 pub use crate::transports::process::{Inherits, Program};
+use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Retention;
@@ -66,6 +69,8 @@ pub struct Config {
     pub inbox: Option<SocketAddr>,
     /// `true` if any free port will do where something else listens at that address, which nobody has named.
     pub inbox_may_move: bool,
+    /// The login of people to the inbox; `None` where it is the folder owner's alone.
+    pub login: Option<LoginSettings>,
     /// Which answers count from now on; `None` for what holds for the state folder already.
     pub presence: Option<Presence>,
     /// `true` if the desktop is told of questions.

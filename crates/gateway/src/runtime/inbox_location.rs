@@ -2,8 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_inbox::login::Teams;
 use mcp_elicit_inbox::state_folder::InboxLock;
 use mcp_elicit_inbox::{Inbox, notify};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,7 +31,30 @@ pub(super) const INBOX_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
+/// The settings of an inbox, wherever it is served.
+#[derive(Clone)]
+pub(super) struct Serving {
+    notify: bool,
+    teams: Option<Teams>,
+}
+
 impl Runtime {
+    fn serving(&self, config: &Config) -> Serving {
+        let (login, teams) = (config.login.as_ref(), self.teams.as_ref());
+        let teams = login.zip(teams).map(|(login, teams)| {
+            let teams = Arc::clone(teams);
+            Teams {
+                login: login.clone(),
+                // As they are at each act.
+                rules: Arc::new(move || teams.rules()),
+            }
+        });
+        Serving {
+            notify: config.notify,
+            teams,
+        }
+    }
+
     pub(super) async fn serve_inbox(
         &mut self,
         config: &Config,
@@ -39,6 +64,7 @@ impl Runtime {
             return Ok(());
         };
         let may_move = config.inbox_may_move;
+        let serving = self.serving(config);
         if config.in_memory {
             // Its questions are in no record that other processes could share.
             let lock = match folder.state.served_inbox().await {
@@ -46,19 +72,19 @@ impl Runtime {
                 None => lock(folder)?,
             };
             let listener = bind(at, may_move).await?;
-            return self.serve_inbox_on(listener, at, folder, lock, config.notify);
+            return self.serve_inbox_on(listener, at, folder, lock, &serving);
         }
         for _ in 0..ASKS {
             if let Some(lock) = lock(folder)? {
                 let listener = bind(at, may_move).await?;
-                return self.serve_inbox_on(listener, at, folder, Some(lock), config.notify);
+                return self.serve_inbox_on(listener, at, folder, Some(lock), &serving);
             }
             // Another gateway on the same record serves the same questions, as long as it runs.
             if let Some(base) = folder.state.served_inbox().await {
                 if may_move || is_at(&base, at) {
                     self.answering.send_replace(InboxLocation::Elsewhere(base));
                     let runtime = self.clone();
-                    tokio::spawn(runtime.take_over(at, may_move, folder.clone(), config.notify));
+                    tokio::spawn(runtime.take_over(at, may_move, folder.clone(), serving));
                     return Ok(());
                 }
                 break;
@@ -67,7 +93,7 @@ impl Runtime {
         }
         // An address of its own, beside that of the gateway which serves commands.
         let listener = bind(at, may_move).await?;
-        self.serve_inbox_on(listener, at, folder, None, config.notify)
+        self.serve_inbox_on(listener, at, folder, None, &serving)
     }
 
     fn serve_inbox_on(
@@ -76,21 +102,27 @@ impl Runtime {
         at: SocketAddr,
         folder: &Folder,
         lock: Option<InboxLock>,
-        notify: bool,
+        serving: &Serving,
     ) -> Result<(), StartError> {
-        let inbox = Inbox::serve(&self.record, listener, &folder.state, lock)
-            .map_err(|source| folder.fault(source))?;
+        let inbox = Inbox::serve(
+            &self.record,
+            listener,
+            &folder.state,
+            lock,
+            serving.teams.as_ref(),
+        )
+        .map_err(|source| folder.fault(source))?;
         tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
         self.answering
             .send_replace(InboxLocation::Here(Box::new(inbox)));
-        if notify {
+        if serving.notify {
             notify::start(self.record.clone());
         }
         Ok(())
     }
 
     /// Serves the inbox as soon as the gateway that does has ended, where that did if possible.
-    async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, notify: bool) {
+    async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, serving: Serving) {
         let mut held = None;
         let mut before = at;
         loop {
@@ -117,7 +149,7 @@ impl Runtime {
             let Ok(listener) = bind(before, may_move).await else {
                 continue;
             };
-            let served = self.serve_inbox_on(listener, before, &folder, held.take(), notify);
+            let served = self.serve_inbox_on(listener, before, &folder, held.take(), &serving);
             if let Err(fault) = served {
                 tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
             }

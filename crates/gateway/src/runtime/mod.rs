@@ -244,7 +244,7 @@ impl Runtime {
 pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     if let Some(at) = config
         .inbox
-        .filter(|at| !mcp_elicit_inbox::is_loopback(*at))
+        .filter(|at| !mcp_elicit_inbox::is_loopback(*at) && config.login.is_none())
     {
         return Err(StartError::NotLoopback { at });
     }

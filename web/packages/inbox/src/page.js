@@ -416,4 +416,20 @@ async function renewQuestion() {
   }
   // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
   if (form && open === false) location.replace(form.dataset.question);
+  else await renewTeam();
+}
+
+// What others did: a claim, entered answers, a comment. A control that has the focus stays.
+async function renewTeam() {
+  const old = document.querySelector("[data-team]");
+  if (!old || old.contains(document.activeElement)) return;
+  const reply = await fetch(form?.dataset.question ?? location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-team]");
+  if (!fresh || fresh.innerHTML === old.innerHTML) return;
+  const opened = old.querySelector("details.course")?.open;
+  old.replaceChildren(...fresh.childNodes);
+  const course = old.querySelector("details.course");
+  if (course && opened) course.open = true;
 }

@@ -1,0 +1,133 @@
+//! Pages that an application shows beside the questions: one thing to say, and the sessions of people.
+
+use std::time::{Duration, SystemTime};
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::clock::ago;
+use super::page::{AccountTemplate, Act, NoticePage, SessionPart, SessionRow, Shell};
+use super::router::page;
+use super::site::Site;
+use crate::theme::Tone;
+use crate::view::sanitize;
+
+/// One thing to say.
+#[derive(Clone, Debug, Default)]
+pub struct Notice {
+    /// The heading.
+    pub head: String,
+    /// Whole sentences.
+    pub lines: Vec<String>,
+    /// Links at the foot: address and label.
+    pub links: Vec<(String, String)>,
+    /// The address that the page goes on to by itself.
+    pub forward: Option<String>,
+    /// `true` if something went well; otherwise the page is about something that cannot be done.
+    pub is_good: bool,
+}
+
+/// Returns a page of this site that says one thing.
+pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
+    let acts = notice.links.into_iter();
+    let template = NoticePage {
+        shell: Shell {
+            base: site.prefix.clone(),
+            ..Shell::default()
+        },
+        tone: if notice.is_good {
+            Tone::Good
+        } else {
+            Tone::Locked
+        },
+        head: notice.head,
+        lines: notice.lines,
+        acts: acts.map(|(href, label)| Act { href, label }).collect(),
+        forward: notice.forward,
+        enter: None,
+    };
+    page(status, &template)
+}
+
+/// A session on the page of sessions.
+#[derive(Clone, Debug)]
+pub struct SessionLine {
+    /// Its public name.
+    pub id: String,
+    /// The person, where the list has several.
+    pub of: Option<String>,
+    /// The browser, as it calls itself.
+    pub browser: String,
+    /// When it was signed in, in seconds since 1970.
+    pub signed_in: u64,
+    /// When it was last used, in seconds since 1970.
+    pub last_used: u64,
+    /// `true` if it is the reader's.
+    pub is_this: bool,
+}
+
+/// The page of a person's sessions.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// The person's name.
+    pub name: String,
+    /// Another name under which the person is known.
+    pub known_as: Option<String>,
+    /// The token of its forms.
+    pub token: String,
+    /// The person's sessions.
+    pub own: Vec<SessionLine>,
+    /// The sessions of others; `None` for readers who may not see them.
+    pub others: Option<Vec<SessionLine>>,
+    /// `true` if the reader may end those.
+    pub may_end_others: bool,
+}
+
+/// Returns the page of a person's sessions.
+pub fn account(site: &Site, account: Account) -> Response {
+    let now = (site.clock)();
+    let rows = |lines: Vec<SessionLine>| {
+        lines
+            .into_iter()
+            .map(|line| SessionRow {
+                id: line.id,
+                of: line.of.map(|of| sanitize::line(&of, sanitize::LABEL)),
+                browser: sanitize::line(&line.browser, sanitize::LABEL),
+                signed_in: ago(at(line.signed_in), now),
+                last_used: ago(at(line.last_used), now),
+                is_this: line.is_this,
+            })
+            .collect()
+    };
+    let mut parts = vec![SessionPart {
+        anchor: "own",
+        head: "Your sessions",
+        may_end: true,
+        sessions: rows(account.own),
+    }];
+    if let Some(others) = account.others {
+        parts.push(SessionPart {
+            anchor: "others",
+            head: "Sessions of others",
+            may_end: account.may_end_others,
+            sessions: rows(others),
+        });
+    }
+    let template = AccountTemplate {
+        shell: Shell {
+            base: site.base.clone(),
+            inside: true,
+            pending: 0,
+            name: Some(account.name.clone()),
+        },
+        name: account.name,
+        known_as: account.known_as,
+        csrf: account.token,
+        parts,
+    };
+    page(StatusCode::OK, &template)
+}
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}

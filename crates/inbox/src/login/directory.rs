@@ -1,0 +1,259 @@
+//! The people, groups and roles of the moment, and the rights of a viewer towards a question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::access::{self, Action, Standing};
+use mcp_elicit_policy::quorum::{Actor, Membership};
+use mcp_elicit_policy::{Addressee, Rules};
+use mcp_elicit_record::store::Row;
+
+use super::RulesNow;
+use super::table::{LoginTable, Logins, unnamed};
+use crate::viewer::Viewer;
+
+/// People, groups and roles, read anew at each act.
+pub struct Directory {
+    rules: RulesNow,
+    logins: Arc<Logins>,
+    issuer: String,
+    stale: Duration,
+    clock: fn() -> Timestamp,
+}
+
+/// The part of a question that a viewer may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sight {
+    /// Nothing: for this viewer there is no such question.
+    Nothing,
+    /// That it exists, from which server, and its course; none of its contents.
+    Outline,
+    /// Everything but entered answers.
+    Question,
+    /// Everything.
+    Whole,
+}
+
+/// People, groups and roles at one moment.
+pub struct DirectoryNow {
+    rules: Arc<Rules>,
+    known: Arc<LoginTable>,
+    /// The issuer whose subjects the file names.
+    issuer: String,
+    stale: Duration,
+    now: Timestamp,
+}
+
+/// The people of one question at one moment.
+pub struct QuestionPeople<'a> {
+    directory: &'a DirectoryNow,
+    /// The person who makes the call.
+    caller: Option<String>,
+}
+
+impl Directory {
+    /// Creates a directory over the rules of a file, whose subjects are those of `issuer`, and the logins of a folder.
+    pub fn new(
+        rules: RulesNow,
+        logins: Arc<Logins>,
+        issuer: String,
+        stale: Duration,
+        clock: fn() -> Timestamp,
+    ) -> Self {
+        Self {
+            rules,
+            logins,
+            issuer,
+            stale,
+            clock,
+        }
+    }
+
+    /// Returns everything as it is now. Where the logins cannot be read, nobody is a member by claims.
+    pub fn now(&self) -> DirectoryNow {
+        let known = self.logins.table().unwrap_or_else(|error| {
+            tracing::error!(%error, "the logins cannot be read, so claims do not count");
+            Arc::default()
+        });
+        DirectoryNow {
+            rules: (self.rules)(),
+            known,
+            issuer: self.issuer.clone(),
+            stale: self.stale,
+            now: (self.clock)(),
+        }
+    }
+}
+
+impl DirectoryNow {
+    /// Returns the rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        let claims = self.known.claims(person, self.stale, self.now);
+        self.rules.people().is_member(group, person, claims)
+    }
+
+    fn is_one_of(&self, addressees: &[Addressee], person: &str) -> bool {
+        addressees.iter().any(|to| match to {
+            Addressee::Caller => false,
+            Addressee::Person(name) => name == person,
+            Addressee::Group(group) => self.is_member(group, person),
+        })
+    }
+
+    /// Returns `true` if the person has the role of an administrator.
+    pub fn is_admin(&self, person: &str) -> bool {
+        self.is_one_of(&self.rules.people().admins, person)
+    }
+
+    /// Returns what the viewer is, apart from any question.
+    pub fn role(&self, viewer: &Viewer) -> Standing {
+        match viewer {
+            Viewer::Owner { .. } => Standing {
+                is_owner: true,
+                ..Standing::NONE
+            },
+            Viewer::Token { .. } => Standing::NONE,
+            Viewer::Person(signed_in) => Standing {
+                is_answerer: true,
+                is_auditor: self.is_one_of(&self.rules.people().auditors, &signed_in.person),
+                is_admin: self.is_admin(&signed_in.person),
+                ..Standing::NONE
+            },
+        }
+    }
+
+    /// Returns the people of this question.
+    pub fn of(&self, row: &Row) -> QuestionPeople<'_> {
+        QuestionPeople {
+            directory: self,
+            caller: self.caller(row),
+        }
+    }
+
+    /// Returns the person who makes the call of a question.
+    fn caller(&self, row: &Row) -> Option<String> {
+        if let Some(team) = &row.team {
+            let caller = &team.caller;
+            return caller.person.clone().or_else(|| {
+                let is_known = !caller.issuer.is_empty() && !caller.subject.is_empty();
+                is_known.then(|| self.person_of(&caller.issuer, &caller.subject))
+            });
+        }
+        let (issuer, subject): (String, String) = serde_json::from_str(&row.body.principal).ok()?;
+        Some(self.person_of(&issuer, &subject))
+    }
+
+    /// Returns the person with this subject. Another issuer may give the same subject to somebody else.
+    pub fn person_of(&self, issuer: &str, subject: &str) -> String {
+        if issuer == self.issuer {
+            let people = self.rules.people();
+            self.known.person_of(issuer, subject, None, people)
+        } else {
+            unnamed(issuer, subject)
+        }
+    }
+}
+
+impl QuestionPeople<'_> {
+    /// Returns the viewer's relation to the question: the one place that pages and API ask.
+    pub fn standing(&self, viewer: &Viewer, row: &Row) -> Standing {
+        let role = self.directory.role(viewer);
+        let Viewer::Person(signed_in) = viewer else {
+            return role;
+        };
+        let person = signed_in.person.as_str();
+        let is_caller = self.is_caller(person);
+        Standing {
+            is_caller,
+            is_addressed: match &row.team {
+                Some(team) => team.quorum().is_addressed_to(person, self),
+                // A question of no rule is for the person who calls.
+                None => is_caller,
+            },
+            ..role
+        }
+    }
+
+    /// Returns the part of the question that the viewer may see.
+    pub fn sight(&self, viewer: &Viewer, row: &Row) -> Sight {
+        let standing = self.standing(viewer, row);
+        // Questions of no rule belong to the folder's owner, and to programs that the owner made a token for, as ever.
+        if row.team.is_none() && viewer.person().is_none() {
+            return Sight::Whole;
+        }
+        let may = |action| access::may(standing, action).is_ok();
+        if may(Action::SeeEntered) {
+            Sight::Whole
+        } else if may(Action::SeeQuestion) {
+            Sight::Question
+        } else if may(Action::ListAll) || may(Action::SeeOwnCourse) {
+            Sight::Outline
+        } else {
+            Sight::Nothing
+        }
+    }
+
+    /// Returns `true` if the viewer may act on the question, as far as roles go.
+    pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
+        if row.team.is_none() && viewer.person().is_none() {
+            return true;
+        }
+        access::may(self.standing(viewer, row), Action::Act).is_ok()
+    }
+
+    /// Returns `true` if an act of the viewer is missing: they may act, and have not agreed yet.
+    pub fn is_waiting_for(&self, viewer: &Viewer, row: &Row) -> bool {
+        let has_voted = viewer.person().is_some_and(|person| {
+            let team = row.team.as_ref();
+            team.is_some_and(|team| team.quorum().votes().contains(&person.person))
+        });
+        self.may_act(viewer, row) && !has_voted
+    }
+
+    /// Returns `true` if the question is addressed to the person by name.
+    pub fn is_mine(&self, person: &str, row: &Row) -> bool {
+        let Some(team) = &row.team else {
+            return self.is_caller(person);
+        };
+        let quorum = team.quorum();
+        let mut all = quorum.addressees().iter().chain(quorum.delegates());
+        all.any(|to| match to {
+            Addressee::Caller => self.is_caller(person),
+            Addressee::Person(name) => name == person,
+            Addressee::Group(_) => false,
+        })
+    }
+
+    /// Returns the actor of an act by this viewer; `None` for those who are no person.
+    pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<Actor<'v>> {
+        let signed_in = viewer.person()?;
+        let since = self.directory.now.as_millis();
+        let since = since.checked_sub(signed_in.logged_in_at.as_millis());
+        Some(Actor {
+            person: &signed_in.person,
+            login_age: since.map(Duration::from_millis),
+        })
+    }
+}
+
+impl Membership for QuestionPeople<'_> {
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        self.directory.is_member(group, person)
+    }
+
+    fn is_caller(&self, person: &str) -> bool {
+        self.caller.as_deref() == Some(person)
+    }
+}
+
+/// Returns a person's name for others to read: the name of the file, or the subject of an unnamed one.
+pub fn short_name(person: &str) -> &str {
+    person
+        .split_once(' ')
+        .map_or(person, |(_, subject)| subject)
+}

@@ -1,0 +1,418 @@
+//! The session of a request, and the person whom a trusted proxy names.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{COOKIE, SET_COOKIE, USER_AGENT};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::web::{self, Notice, Site};
+use mcp_elicit_policy::Rules;
+use mcp_elicit_record::Record;
+use mcp_elicit_record::audit::Event;
+
+use super::directory::DirectoryNow;
+use super::table::{Admission, Identity, LoginRefused, Logins};
+use super::{LoginMode, LoginSettings, ProxyLogin, RulesNow};
+use crate::login::directory::Directory;
+use crate::viewer::{SignedIn, Viewer};
+
+/// The longest subject, mail address or list of groups in a header, in bytes.
+const LONGEST_HEADER: usize = 8 * 1024;
+
+/// The login of an inbox.
+pub(crate) struct Gate {
+    pub(super) settings: LoginSettings,
+    pub(super) logins: Arc<Logins>,
+    pub(super) rules: RulesNow,
+    pub(super) directory: Arc<Directory>,
+    pub(super) record: Arc<Record>,
+    pub(super) site: Site,
+    pub(super) clock: fn() -> Timestamp,
+    cookie: String,
+    #[cfg(feature = "teams")]
+    pub(super) provider: Option<super::provider::Client>,
+}
+
+/// Why a request of the proxy's names nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unnamed {
+    /// It comes from another address.
+    NotTheProxy,
+    /// A header is missing, doubled, or cannot be read.
+    Headers,
+}
+
+impl Gate {
+    /// The login of the inbox at `site`.
+    ///
+    /// # Errors
+    /// When the provider cannot be used as it is configured.
+    pub(crate) fn new(
+        settings: LoginSettings,
+        rules: RulesNow,
+        directory: Arc<Directory>,
+        logins: Arc<Logins>,
+        record: Arc<Record>,
+        site: Site,
+        clock: fn() -> Timestamp,
+    ) -> io::Result<Self> {
+        // Only this very host may set the cookie where browsers can be told so.
+        let cookie = if site.is_secure() {
+            "__Host-mcp-elicit-login".to_owned()
+        } else {
+            let port = site
+                .address()
+                .trim_end_matches('/')
+                .rsplit(':')
+                .next()
+                .map(str::to_owned);
+            format!("mcp-elicit-login-{}", port.unwrap_or_default())
+        };
+        #[cfg(feature = "teams")]
+        let provider = match &settings.mode {
+            LoginMode::Oidc(oidc) => Some(super::provider::Client::new(oidc)?),
+            LoginMode::Proxy(_) => None,
+        };
+        Ok(Self {
+            settings,
+            logins,
+            rules,
+            directory,
+            record,
+            site,
+            clock,
+            cookie,
+            #[cfg(feature = "teams")]
+            provider,
+        })
+    }
+
+    fn admission<'a>(&'a self, rules: &'a Rules) -> Admission<'a> {
+        Admission {
+            people: rules.people(),
+            allow: &self.settings.allow,
+            lifetimes: self.settings.lifetimes,
+        }
+    }
+
+    /// Returns people and roles as they are now.
+    pub(super) fn people(&self) -> DirectoryNow {
+        self.directory.now()
+    }
+
+    /// Writes into the audit who logged in, was refused or ended a session. Never a value.
+    pub(super) async fn note(&self, event: Event, by: &str) {
+        if let Err(fault) = self.record.audit_event(event, None, Some(by)).await {
+            tracing::error!(%fault, "a login or its end could not be written into the audit");
+        }
+    }
+
+    /// Returns the cookie of the request's session.
+    pub(super) fn cookie_of<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        cookie(headers, &self.cookie)
+    }
+
+    /// Returns the `Set-Cookie` of a session.
+    pub(super) fn set_cookie(&self, value: &str) -> Option<HeaderValue> {
+        let age = self.settings.lifetimes.max.as_secs();
+        self.cookie_header(&self.cookie, value, age)
+    }
+
+    /// Returns the `Set-Cookie` that removes the session from the browser.
+    pub(super) fn clear_cookie(&self) -> Option<HeaderValue> {
+        self.cookie_header(&self.cookie, "", 0)
+    }
+
+    /// Returns a `Set-Cookie` for the whole site. Links from mails and chats come with it, forms of other sites do not.
+    pub(super) fn cookie_header(&self, name: &str, value: &str, age: u64) -> Option<HeaderValue> {
+        let secure = if self.site.is_secure() {
+            "; Secure"
+        } else {
+            ""
+        };
+        let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::from_str(&text).ok()
+    }
+
+    /// Makes a session for this identity in the place of the browser's one.
+    pub(super) async fn log_in(
+        &self,
+        identity: &Identity,
+        headers: &HeaderMap,
+    ) -> io::Result<Result<(String, SignedIn), LoginRefused>> {
+        let browser = headers
+            .get(USER_AGENT)
+            .and_then(|browser| browser.to_str().ok());
+        let rules = (self.rules)();
+        let made = self.logins.log_in(
+            identity,
+            self.admission(&rules),
+            self.cookie_of(headers),
+            browser.unwrap_or("unknown"),
+            (self.clock)(),
+        )?;
+        match &made {
+            Ok((_, signed_in)) => {
+                tracing::info!(session = %signed_in.session, "a person logged in");
+                let by = format!("{}, session {}", signed_in.person, signed_in.session);
+                self.note(Event::SignIn, &by).await;
+            }
+            Err(refused) => {
+                tracing::warn!(reason = refused.word(), "a login was refused");
+                let by = format!(
+                    "{} {}: {}",
+                    identity.issuer,
+                    shown(&identity.subject),
+                    refused.word()
+                );
+                self.note(Event::SignInRefused, &by).await;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Returns the page for a person who may not log in.
+    pub(super) fn refused(&self, refused: LoginRefused) -> Response {
+        let line = match refused {
+            LoginRefused::NotAllowed => {
+                "You are known, but not among those who answer questions here. Whoever runs this gateway can add you."
+            }
+            LoginRefused::Unusable => {
+                "What is known of you cannot be used here: a part of it is missing or too long."
+            }
+            LoginRefused::TooMany => "There are too many sessions. Try again later.",
+        };
+        self.notice(StatusCode::FORBIDDEN, "You cannot log in", line)
+    }
+
+    /// Returns a page that says one thing.
+    pub(super) fn notice(&self, status: StatusCode, head: &str, line: &str) -> Response {
+        let notice = Notice {
+            head: head.to_owned(),
+            lines: vec![line.to_owned()],
+            ..Notice::default()
+        };
+        web::notice(&self.site, status, notice)
+    }
+
+    /// Returns the page for a store that cannot be read or written.
+    pub(super) fn failed(&self, error: &io::Error) -> Response {
+        tracing::error!(%error, "the logins cannot be read or written");
+        let line = "Logins cannot be read or written down right now. Nothing was lost; try again in a moment.";
+        self.notice(StatusCode::SERVICE_UNAVAILABLE, "Not right now", line)
+    }
+
+    /// Returns the person of the session's cookie.
+    fn by_cookie(&self, headers: &HeaderMap) -> io::Result<Option<SignedIn>> {
+        let Some(cookie) = self.cookie_of(headers) else {
+            return Ok(None);
+        };
+        let rules = (self.rules)();
+        self.logins
+            .find(cookie, self.admission(&rules), (self.clock)())
+    }
+
+    /// The person whom the proxy names, with a new session's cookie where there was none.
+    async fn by_proxy(
+        &self,
+        proxy: &ProxyLogin,
+        from: Option<IpAddr>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Option<(SignedIn, Option<String>)>, Response> {
+        let identity = proxy
+            .identity(headers, from)
+            .map_err(|unnamed| {
+                let line = match unnamed {
+                    Unnamed::NotTheProxy => "This inbox is reached through a proxy, which says who you are.",
+                    Unnamed::Headers => "The proxy in front of this inbox does not say who you are, or says it in two ways.",
+                };
+                self.notice(StatusCode::FORBIDDEN, "Not signed in", line)
+            })?;
+        let failed = |error: io::Error| self.failed(&error);
+        let known = self.by_cookie(headers).map_err(failed)?;
+        let is_same =
+            |known: &SignedIn| known.issuer == identity.issuer && known.subject == identity.subject;
+        if let Some(mut known) = known.filter(is_same) {
+            let now = (self.clock)();
+            self.logins
+                .refresh(&known.person, &identity, now)
+                .map_err(failed)?;
+            known.claims.clone_from(&identity.claims);
+            known.claims_at = now;
+            return Ok(Some((known, None)));
+        }
+        if *method != Method::GET {
+            return Ok(None);
+        }
+        // The browser's session was another person's, or there is none.
+        match self.log_in(&identity, headers).await.map_err(failed)? {
+            Ok((cookie, signed_in)) => Ok(Some((signed_in, Some(cookie)))),
+            Err(refused) => Err(self.refused(refused)),
+        }
+    }
+}
+
+/// Puts the viewer of a request into its extensions.
+pub(crate) async fn identify(
+    State(gate): State<Arc<Gate>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if !gate.site.is_for_us(request.headers()) || request.uri().path().contains("/assets/") {
+        return next.run(request).await;
+    }
+    let (viewer, cookie) = match &gate.settings.mode {
+        LoginMode::Proxy(proxy) => {
+            let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+            let from = from.map(|ConnectInfo(from)| from.ip());
+            let (method, headers) = (request.method().clone(), request.headers().clone());
+            match gate.by_proxy(proxy, from, &method, &headers).await {
+                Ok(Some((viewer, cookie))) => (Some(viewer), cookie),
+                Ok(None) => (None, None),
+                Err(response) => return response,
+            }
+        }
+        #[cfg(feature = "teams")]
+        LoginMode::Oidc(_) => match gate.by_cookie(request.headers()) {
+            Ok(viewer) => (viewer, None),
+            Err(error) => return gate.failed(&error),
+        },
+    };
+    if let Some(viewer) = viewer {
+        request
+            .extensions_mut()
+            .insert(Viewer::Person(Arc::new(viewer)));
+    }
+    let mut response = next.run(request).await;
+    if let Some(cookie) = cookie.and_then(|cookie| gate.set_cookie(&cookie)) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+impl ProxyLogin {
+    /// Returns the person whom a request from this address is about.
+    fn identity(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Identity, Unnamed> {
+        if !from.is_some_and(|from| (self.trusts)(from.to_canonical())) {
+            return Err(Unnamed::NotTheProxy);
+        }
+        let subject = one(headers, &self.subject)?.ok_or(Unnamed::Headers)?;
+        // A comma is two headers that another proxy has joined.
+        if subject.is_empty() || subject.contains(',') {
+            return Err(Unnamed::Headers);
+        }
+        let optional = |name: &Option<HeaderName>| match name {
+            Some(name) => one(headers, name),
+            None => Ok(None),
+        };
+        let mail = optional(&self.mail)?.filter(|mail| !mail.is_empty());
+        if mail.is_some_and(|mail| mail.contains(',')) {
+            return Err(Unnamed::Headers);
+        }
+        let groups = optional(&self.groups)?.unwrap_or_default();
+        let groups = groups
+            .split(',')
+            .map(str::trim)
+            .filter(|group| !group.is_empty());
+        Ok(Identity {
+            issuer: self.issuer.clone(),
+            subject: subject.to_owned(),
+            name: mail.unwrap_or(subject).to_owned(),
+            mail: mail.map(str::to_owned),
+            claims: groups.map(str::to_owned).collect(),
+            sid: None,
+            auth_at: None,
+        })
+    }
+}
+
+/// Returns the value of a header that may be there once.
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Unnamed> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(Unnamed::Headers);
+    }
+    let Some(value) = first else {
+        return Ok(None);
+    };
+    let value = value
+        .to_str()
+        .ok()
+        .filter(|value| value.len() <= LONGEST_HEADER);
+    value
+        .map(|value| Some(value.trim()))
+        .ok_or(Unnamed::Headers)
+}
+
+/// Returns the value of a cookie, the first where a browser sends several.
+pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let all = headers.get_all(COOKIE).iter();
+    all.filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
+}
+
+/// The beginning of a subject, for the audit: whoever was refused may have chosen it.
+fn shown(subject: &str) -> String {
+    mcp_elicit_forms::view::sanitize::line(subject, 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy() -> ProxyLogin {
+        ProxyLogin {
+            trusts: Arc::new(|from| from == IpAddr::from([10, 0, 0, 5])),
+            issuer: "proxy".to_owned(),
+            subject: HeaderName::from_static("x-user"),
+            mail: Some(HeaderName::from_static("x-mail")),
+            groups: Some(HeaderName::from_static("x-groups")),
+        }
+    }
+
+    fn named(all: &[(&'static str, &str)], from: [u8; 4]) -> Result<Identity, Unnamed> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in all {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        proxy().identity(&headers, Some(IpAddr::from(from)))
+    }
+
+    const TRUSTED: [u8; 4] = [10, 0, 0, 5];
+
+    #[test]
+    fn headers_count_from_the_proxy_only_and_say_one_thing() {
+        let ada = named(&[("x-user", "ada"), ("x-groups", "a, b,,c")], TRUSTED).unwrap();
+        assert_eq!((ada.subject.as_str(), ada.claims.len()), ("ada", 3));
+        assert_eq!(
+            named(&[("x-user", "ada")], [10, 0, 0, 6]),
+            Err(Unnamed::NotTheProxy)
+        );
+        for wrong in [
+            &[][..],
+            &[("x-user", "")],
+            &[("x-user", "ada, bob")],
+            &[("x-user", "ada"), ("x-user", "bob")],
+            &[("x-user", "ada"), ("x-mail", "a@b.c"), ("x-mail", "d@e.f")],
+            &[("x-user", "ada"), ("x-mail", "a@b.c,d@e.f")],
+            &[("x-user", "ada"), ("x-groups", "a"), ("x-groups", "admin")],
+        ] {
+            assert_eq!(named(wrong, TRUSTED), Err(Unnamed::Headers), "{wrong:?}");
+        }
+        let mapped = IpAddr::from([0, 0, 0, 0, 0, 0xffff, 0x0a00, 0x0005]);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-user", HeaderValue::from_static("ada"));
+        assert!(proxy().identity(&headers, Some(mapped)).is_ok());
+        assert_eq!(proxy().identity(&headers, None), Err(Unnamed::NotTheProxy));
+    }
+}

@@ -1,0 +1,139 @@
+//! People who log in to the inbox: by a trusted proxy that names them, or at an OpenID provider.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | [`table`] | sessions, and the subjects that people are bound to |
+//! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
+//! | `gate` | the session of a request; a proxy's headers |
+//! | `pages` | login, logout and the page of sessions |
+//! | `provider` | the login at an OpenID provider (feature `teams`) |
+
+pub mod directory;
+mod gate;
+mod pages;
+#[cfg(feature = "teams")]
+mod provider;
+pub mod table;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderName;
+use mcp_elicit_policy::{Addressee, Rules};
+
+use self::table::Lifetimes;
+
+/// The rules, people and groups as they are now.
+pub type RulesNow = Arc<dyn Fn() -> Arc<Rules> + Send + Sync>;
+
+/// The inbox of several people.
+#[derive(Clone)]
+pub struct Teams {
+    /// The login.
+    pub login: LoginSettings,
+    /// The rules, people and groups as they are now.
+    pub rules: RulesNow,
+}
+
+impl fmt::Debug for Teams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Teams")
+            .field("login", &self.login)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The settings of a login.
+#[derive(Clone, Debug)]
+pub struct LoginSettings {
+    /// The party that vouches for people.
+    pub mode: LoginMode,
+    /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's own, on loopback.
+    pub address: Option<String>,
+    /// Those who may log in; empty for the people of the file and the members of its groups.
+    pub allow: Vec<Addressee>,
+    /// The bounds of sessions.
+    pub lifetimes: Lifetimes,
+    /// The age of claims at which an act asks the issuer again.
+    pub recheck: Duration,
+    /// The age of claims at which they do not count any more.
+    pub stale: Duration,
+}
+
+impl LoginSettings {
+    /// Returns the issuer whose subjects `[people]` names.
+    pub fn issuer(&self) -> &str {
+        match &self.mode {
+            LoginMode::Proxy(proxy) => &proxy.issuer,
+            #[cfg(feature = "teams")]
+            LoginMode::Oidc(oidc) => &oidc.issuer,
+        }
+    }
+}
+
+/// The party that vouches for people.
+#[derive(Clone, Debug)]
+pub enum LoginMode {
+    /// A trusted proxy, in headers.
+    Proxy(ProxyLogin),
+    /// An OpenID provider.
+    #[cfg(feature = "teams")]
+    Oidc(OidcLogin),
+}
+
+/// A trusted proxy that names people.
+#[derive(Clone)]
+pub struct ProxyLogin {
+    /// Returns `true` for the addresses of the proxy.
+    pub trusts: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// The issuer of its subjects.
+    pub issuer: String,
+    /// The header with the subject.
+    pub subject: HeaderName,
+    /// The header with a mail address that the proxy has verified.
+    pub mail: Option<HeaderName>,
+    /// The header with groups, separated by commas.
+    pub groups: Option<HeaderName>,
+}
+
+impl fmt::Debug for ProxyLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyLogin")
+            .field("issuer", &self.issuer)
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An OpenID provider, and this inbox as its client.
+#[cfg(feature = "teams")]
+#[derive(Clone)]
+pub struct OidcLogin {
+    /// The issuer.
+    pub issuer: String,
+    /// The client's name there.
+    pub client_id: String,
+    /// The client's secret; `None` for a public client.
+    pub client_secret: Option<String>,
+    /// Scopes beside `openid`.
+    pub scopes: Vec<String>,
+    /// The claim with the groups of a person.
+    pub groups_claim: String,
+    /// `true` if mail addresses count although the issuer does not say that it has verified them.
+    pub trust_mail: bool,
+}
+
+#[cfg(feature = "teams")]
+impl fmt::Debug for OidcLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OidcLogin")
+            .field("issuer", &self.issuer)
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) use self::gate::{Gate, identify};
+pub(crate) use self::pages::router;

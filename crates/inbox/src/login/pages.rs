@@ -1,0 +1,281 @@
+//! Login, logout and the page of sessions.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use mcp_elicit_forms::web::{self, Account, Notice, SessionLine};
+use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_record::audit::Event;
+
+use super::gate::Gate;
+use super::table::LoginSession;
+use crate::viewer::{SignedIn, Viewer};
+
+/// The subject of the tokens in forms of these pages.
+const FORMS: &str = "account";
+
+/// The pages of a login, to be merged beside those of the questions.
+pub(crate) fn router(gate: Arc<Gate>) -> Router {
+    let site = gate.site.clone();
+    let base = site.path().to_owned();
+    let at = |path: &str| format!("{base}{path}");
+    let pages = Router::new()
+        .route(&at("/login"), get(login))
+        .route(&at("/logout"), post(log_out))
+        .route(&at("/logged-out"), get(logged_out))
+        .route(&at("/account"), get(account))
+        .route(&at("/account/end"), post(end));
+    #[cfg(feature = "teams")]
+    let pages = pages
+        .route(&at("/login/return"), get(super::provider::returned))
+        .route(
+            &at("/login/logout-token"),
+            post(super::provider::logout_token),
+        );
+    web::with_headers(pages.with_state(gate), &site)
+}
+
+/// Redirects to another page, with GET.
+pub(super) fn go(to: &str) -> Response {
+    match HeaderValue::from_str(to) {
+        Ok(to) => (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response(),
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+/// Returns the page that a login leads to: one of our own, never an address elsewhere.
+pub(super) fn next_of(query: Option<&str>) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
+    let next = value_of(query.unwrap_or_default(), "next");
+    let next = next.filter(|next| next == "/" || next == "/account" || next.starts_with("/q/"));
+    next.filter(|next| next.len() <= 256 && !next.contains("//") && next.bytes().all(plain))
+        .unwrap_or_else(|| "/".to_owned())
+}
+
+/// Returns the value of `name` in a query or a form.
+pub(super) fn value_of(text: &str, name: &str) -> Option<String> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
+    let bytes = value.replace('+', " ");
+    // Everything that is read here is plain text without escapes but `/`.
+    Some(bytes.replace("%2F", "/").replace("%2f", "/"))
+}
+
+async fn login(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let next = next_of(query.as_deref());
+    // A login that is to be fresh is made again.
+    let is_fresh = value_of(query.as_deref().unwrap_or_default(), "fresh").is_some();
+    if viewer.is_some() && !is_fresh {
+        return go(&format!("{}{next}", gate.site.path()));
+    }
+    #[cfg(feature = "teams")]
+    if gate.provider.is_some() {
+        return super::provider::start(&gate, next, is_fresh).await;
+    }
+    let line = "The proxy in front of this inbox signs people in: open the inbox through it again.";
+    gate.notice(StatusCode::UNAUTHORIZED, "Log in", line)
+}
+
+/// Returns the person of a form of these pages; else the refusal.
+fn poster(
+    gate: &Gate,
+    viewer: Option<Extension<Viewer>>,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<(Arc<SignedIn>, String), Box<Response>> {
+    let refuse = |line: &str| Box::new(gate.notice(StatusCode::FORBIDDEN, "Refused", line));
+    if !gate.site.is_from_us(headers) {
+        return Err(refuse(
+            "The request was started by a page of another site. Nothing was done.",
+        ));
+    }
+    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
+    let Some(signed_in) = signed_in else {
+        return Err(Box::new(go(&format!("{}/login", gate.site.path()))));
+    };
+    let text = String::from_utf8_lossy(body).into_owned();
+    let token = value_of(&text, "csrf").unwrap_or_default();
+    if !gate.site.is_form_token(&signed_in.session, FORMS, &token) {
+        return Err(refuse(
+            "The form was made for another session. Nothing was done; open the page again.",
+        ));
+    }
+    Ok((signed_in, text))
+}
+
+async fn log_out(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let signed_in = match poster(&gate, viewer, &headers, &body) {
+        Ok((signed_in, _)) => signed_in,
+        Err(response) => return *response,
+    };
+    if let Err(error) = gate.logins.end(|session| session.id() == signed_in.session) {
+        return gate.failed(&error);
+    }
+    let by = format!("{}, session {}", signed_in.person, signed_in.session);
+    gate.note(Event::SessionEnded, &by).await;
+    let own = format!("{}/logged-out", gate.site.path());
+    #[cfg(feature = "teams")]
+    let elsewhere = super::provider::end_session(&gate).await;
+    #[cfg(not(feature = "teams"))]
+    let elsewhere: Option<String> = None;
+    let mut response = match elsewhere {
+        // By way of a page: browsers hold the target of a form to this site.
+        Some(address) => web::notice(
+            &gate.site,
+            StatusCode::OK,
+            Notice {
+                head: "Logged out here".to_owned(),
+                lines: vec!["One moment: the provider is told, too.".to_owned()],
+                links: vec![(address.clone(), "Log out at the provider".to_owned())],
+                forward: Some(address),
+                is_good: true,
+            },
+        ),
+        None => go(&own),
+    };
+    if let Some(cookie) = gate.clear_cookie() {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
+    let notice = Notice {
+        head: "Logged out".to_owned(),
+        lines: vec!["This browser is not signed in any more. Questions wait as before.".to_owned()],
+        links: vec![(format!("{}/login", gate.site.path()), "Log in".to_owned())],
+        forward: None,
+        is_good: true,
+    };
+    web::notice(&gate.site, StatusCode::OK, notice)
+}
+
+async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>>) -> Response {
+    let Some(Extension(viewer)) = viewer else {
+        return go(&format!("{}/login?next=/account", gate.site.path()));
+    };
+    let Some(signed_in) = viewer.person() else {
+        return StatusCode::FORBIDDEN.into_response();
+    };
+    let table = match gate.logins.table() {
+        Ok(table) => table,
+        Err(error) => return gate.failed(&error),
+    };
+    let live = table.live(gate.settings.lifetimes, (gate.clock)());
+    let (own, others): (Vec<_>, Vec<_>) = live
+        .into_iter()
+        .partition(|session| session.person() == signed_in.person);
+    let row_of = |session: &LoginSession, of: Option<String>| SessionLine {
+        id: session.id().to_owned(),
+        of,
+        browser: session.browser().to_owned(),
+        signed_in: session.created(),
+        last_used: session.used(),
+        is_this: session.id() == signed_in.session,
+    };
+    let role = gate.people().role(&viewer);
+    let may = |action| access::may(role, action).is_ok();
+    let account = Account {
+        name: signed_in.name.clone(),
+        known_as: Some(format!("Known here as {}", signed_in.person)),
+        token: gate.site.form_token(&signed_in.session, FORMS),
+        own: own
+            .into_iter()
+            .map(|session| row_of(session, None))
+            .collect(),
+        others: may(Action::ListSessions).then(|| {
+            let others = others.into_iter();
+            let of = |session: &LoginSession| Some(session.person().to_owned());
+            others.map(|session| row_of(session, of(session))).collect()
+        }),
+        may_end_others: may(Action::EndSessions),
+    };
+    web::account(&gate.site, account)
+}
+
+async fn end(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let role = viewer
+        .as_ref()
+        .map(|Extension(viewer)| gate.people().role(viewer));
+    let (signed_in, text) = match poster(&gate, viewer, &headers, &body) {
+        Ok(poster) => poster,
+        Err(response) => return *response,
+    };
+    let may_end_others = role.is_some_and(|role| access::may(role, Action::EndSessions).is_ok());
+    let id = value_of(&text, "session").unwrap_or_default();
+    let may_end = |session: &LoginSession| {
+        session.id() == id && (may_end_others || session.person() == signed_in.person)
+    };
+    let ended = match gate.logins.end(may_end) {
+        Ok(ended) => ended,
+        Err(error) => return gate.failed(&error),
+    };
+    if ended.is_empty() {
+        let line = "There is no such session that you may end. It may have ended already.";
+        return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
+    }
+    for session in &ended {
+        let by = format!(
+            "{}, of {}, session {}",
+            signed_in.person,
+            session.person(),
+            session.id()
+        );
+        gate.note(Event::SessionEnded, &by).await;
+    }
+    if id == signed_in.session {
+        let mut response = go(&format!("{}/logged-out", gate.site.path()));
+        if let Some(cookie) = gate.clear_cookie() {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+        return response;
+    }
+    go(&format!("{}/account", gate.site.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_to_pages_of_ours() {
+        assert_eq!(next_of(Some("next=/q/abc_-9")), "/q/abc_-9");
+        assert_eq!(
+            next_of(Some("x=1&next=%2Fq%2Fabc%2Freview")),
+            "/q/abc/review"
+        );
+        for elsewhere in [
+            "",
+            "next=",
+            "next=//evil.example",
+            "next=https://evil.example",
+            "next=/q//evil",
+            "next=/q/..",
+            "next=/logout",
+            "next=%2F%2Fevil.example",
+            "next=/q/%0d%0aSet-Cookie",
+        ] {
+            assert_eq!(next_of(Some(elsewhere)), "/", "{elsewhere}");
+        }
+    }
+}

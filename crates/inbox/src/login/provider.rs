@@ -1,0 +1,368 @@
+//! The login at an OpenID provider: the authorization-code flow with PKCE, and logout.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_oidc::{
+    AuthorizationResponse, Grant, OidcError, Provider, Subject, TokenError, TokenVerifier,
+};
+use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::encryption::random_id;
+use serde_json::{Map, Value};
+use subtle::ConstantTimeEq as _;
+
+use super::OidcLogin;
+use super::gate::{Gate, cookie};
+use super::pages::{go, value_of};
+use super::table::Identity;
+
+/// The time that a person may take at the provider, in milliseconds.
+const FLOW_LIFE: u64 = 10 * 60 * 1000;
+/// The most flows at once; a further one replaces the oldest.
+const MOST_FLOWS: usize = 10_000;
+
+/// This inbox as the provider's client.
+pub(crate) struct Client {
+    provider: Provider,
+    /// Checks logout tokens, with keys of its own.
+    verifier: TokenVerifier,
+    name: String,
+    groups_claim: String,
+    trust_mail: bool,
+    /// By state.
+    flows: Mutex<HashMap<String, Flow>>,
+}
+
+/// A login that has begun.
+struct Flow {
+    /// The value of the browser's cookie, so that the answer is for the browser that asked.
+    browser: String,
+    nonce: String,
+    verifier: String,
+    next: String,
+    began: u64,
+}
+
+impl Client {
+    /// The client of this provider.
+    ///
+    /// # Errors
+    /// When the provider cannot be used as it is configured.
+    pub(super) fn new(login: &OidcLogin) -> io::Result<Self> {
+        let wrong = |error: mcp_elicit_oidc::ProviderError| {
+            io::Error::new(io::ErrorKind::InvalidInput, error)
+        };
+        let scopes = login.scopes.iter().map(String::as_str);
+        let provider = Provider::issuer(&login.issuer, &login.client_id)
+            .map_err(wrong)?
+            .scopes(std::iter::once("openid").chain(scopes.filter(|scope| *scope != "openid")));
+        let verifier = Provider::issuer(&login.issuer, &login.client_id).map_err(wrong)?;
+        Ok(Self {
+            verifier: TokenVerifier::new(verifier),
+            provider: match &login.client_secret {
+                Some(secret) => provider.secret(secret),
+                None => provider,
+            },
+            name: login.client_id.clone(),
+            groups_claim: login.groups_claim.clone(),
+            trust_mail: login.trust_mail,
+            flows: Mutex::default(),
+        })
+    }
+
+    fn begin(&self, state: String, flow: Flow) {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = flow.began;
+        flows.retain(|_, flow| now.saturating_sub(flow.began) < FLOW_LIFE);
+        if flows.len() >= MOST_FLOWS {
+            let oldest = flows.iter().min_by_key(|(_, flow)| flow.began);
+            if let Some(state) = oldest.map(|(state, _)| state.clone()) {
+                flows.remove(&state);
+            }
+        }
+        flows.insert(state, flow);
+    }
+
+    /// Takes the flow of this state, once, if the browser is the one that began it.
+    fn take(&self, state: &str, browser: Option<&str>, now: u64) -> Option<Flow> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let flow = flows.get(state)?;
+        let is_its: bool = flow.browser.as_bytes().ct_eq(browser?.as_bytes()).into();
+        if !is_its {
+            return None;
+        }
+        flows
+            .remove(state)
+            .filter(|flow| now.saturating_sub(flow.began) < FLOW_LIFE)
+    }
+
+    /// Returns the person of a grant.
+    fn identity(&self, grant: &Grant) -> Option<Identity> {
+        let (subject, claims) = (grant.subject()?, grant.claims()?);
+        let text = |name: &str| claims.get(name).and_then(Value::as_str);
+        let is_verified =
+            self.trust_mail || claims.get("email_verified") == Some(&Value::Bool(true));
+        let names = ["name", "preferred_username", "email"];
+        let auth_at = claims.get("auth_time").and_then(Value::as_u64);
+        Some(Identity {
+            issuer: subject.issuer().to_owned(),
+            subject: subject.subject().to_owned(),
+            name: names
+                .into_iter()
+                .find_map(text)
+                .unwrap_or_default()
+                .to_owned(),
+            mail: text("email").filter(|_| is_verified).map(str::to_owned),
+            claims: groups(claims, &self.groups_claim),
+            sid: text("sid").map(str::to_owned),
+            auth_at: auth_at.map(|at| Timestamp::from_millis(at.saturating_mul(1_000))),
+        })
+    }
+}
+
+/// Returns the values of the claim of groups: a list of texts, or one text.
+fn groups(claims: &Map<String, Value>, name: &str) -> Vec<String> {
+    match claims.get(name) {
+        Some(Value::Array(all)) => {
+            let texts = all.iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        }
+        Some(Value::String(one)) => vec![one.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// The name of the cookie of one flow: two logins at once do not disturb each other.
+fn flow_cookie(gate: &Gate, state: &str) -> String {
+    let prefix = if gate.site.is_secure() { "__Host-" } else { "" };
+    format!(
+        "{prefix}mcp-elicit-flow-{}",
+        state.get(..12).unwrap_or(state)
+    )
+}
+
+fn redirect_uri(gate: &Gate) -> String {
+    format!("{}login/return", gate.site.address())
+}
+
+/// Sends the browser to the provider.
+pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response {
+    let Some(client) = &gate.provider else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let now = (gate.clock)().as_millis();
+    let random = || random_id().and_then(|one| Ok(format!("{one}{}", random_id()?)));
+    let (state, nonce, browser) = match (random(), random(), random()) {
+        (Ok(state), Ok(nonce), Ok(browser)) => (state, nonce, browser),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return gate.failed(&error),
+    };
+    let address = async {
+        let metadata = client.provider.metadata(now).await?;
+        let fresh: &[(&str, &str)] = if is_fresh { &[("max_age", "0")] } else { &[] };
+        client
+            .provider
+            .authorization_url(&metadata, &redirect_uri(gate), &state, &nonce, fresh)
+    };
+    let (address, verifier) = match address.await {
+        Ok(address) => address,
+        Err(error) => return refused(gate, &error),
+    };
+    let mut response = go(&address);
+    let age = FLOW_LIFE / 1_000;
+    if let Some(cookie) = gate.cookie_header(&flow_cookie(gate, &state), &browser, age) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    client.begin(
+        state,
+        Flow {
+            browser,
+            nonce,
+            verifier,
+            next,
+            began: now,
+        },
+    );
+    response
+}
+
+/// The browser comes back from the provider.
+pub(super) async fn returned(
+    State(gate): State<Arc<Gate>>,
+    headers: HeaderMap,
+    answer: Result<Query<AuthorizationResponse>, QueryRejection>,
+) -> Response {
+    let Some(client) = &gate.provider else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let now = (gate.clock)().as_millis();
+    let answer = answer.ok().map(|Query(answer)| answer);
+    let state = answer
+        .as_ref()
+        .and_then(|answer| answer.state())
+        .map(str::to_owned);
+    let flow = state
+        .as_ref()
+        .and_then(|state| client.take(state, cookie(&headers, &flow_cookie(&gate, state)), now));
+    let (Some(answer), Some(state), Some(flow)) = (answer, state, flow) else {
+        let line = "This login was not begun in this browser, took too long, or is over already. Begin again from the inbox.";
+        return gate.notice(StatusCode::BAD_REQUEST, "Log in again", line);
+    };
+    let grant = async {
+        let metadata = client.provider.metadata(now).await?;
+        // An answer of another issuer ends here: its code goes to no token endpoint.
+        let code = answer.code(&metadata)?;
+        let redirect = redirect_uri(&gate);
+        client
+            .provider
+            .exchange_code(&metadata, &redirect, code, flow.verifier, &flow.nonce)
+            .await
+    };
+    let identity = match grant.await {
+        Ok(grant) => client.identity(&grant),
+        Err(error) => {
+            gate.note(
+                Event::SignInRefused,
+                &format!("the provider: {}", word(&error)),
+            )
+            .await;
+            return refused(&gate, &error);
+        }
+    };
+    let Some(identity) = identity else {
+        let error = OidcError::Odd("no ID token came".to_owned());
+        return refused(&gate, &error);
+    };
+    let mut response = match gate.log_in(&identity, &headers).await {
+        Ok(Ok((cookie, _))) => {
+            let mut response = go(&format!("{}{}", gate.site.path(), flow.next));
+            if let Some(cookie) = gate.set_cookie(&cookie) {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            response
+        }
+        Ok(Err(refused)) => gate.refused(refused),
+        Err(error) => gate.failed(&error),
+    };
+    if let Some(cookie) = gate.cookie_header(&flow_cookie(&gate, &state), "", 0) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn word(error: &OidcError) -> &'static str {
+    match error {
+        OidcError::Denied => "denied",
+        OidcError::WrongIssuer => "wrong-issuer",
+        OidcError::Unreachable(_) => "unreachable",
+        OidcError::Odd(_) => "untrusted",
+        OidcError::Setup(_) => "setup",
+    }
+}
+
+/// Returns the page for a login that failed at the provider.
+fn refused(gate: &Gate, error: &OidcError) -> Response {
+    tracing::warn!(%error, "a login failed at the provider");
+    let (status, head, line) = match error {
+        OidcError::Denied => (
+            StatusCode::FORBIDDEN,
+            "Not logged in",
+            "The provider did not let you in, or you said no there.",
+        ),
+        OidcError::Unreachable(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The login is down",
+            "The provider that signs people in cannot be reached. Browsers that are signed in go on; questions wait. Try again in a while.",
+        ),
+        OidcError::WrongIssuer | OidcError::Odd(_) => (
+            StatusCode::BAD_GATEWAY,
+            "Not logged in",
+            "The provider's answer cannot be trusted. Whoever runs this gateway finds the reason in its log.",
+        ),
+        OidcError::Setup(_) => (
+            StatusCode::BAD_GATEWAY,
+            "Not logged in",
+            "The provider does not accept this inbox as it is set up. Whoever runs this gateway finds the reason in its log.",
+        ),
+    };
+    gate.notice(status, head, line)
+}
+
+/// Returns the address at which the provider ends its own session (OpenID Connect RP-Initiated Logout 1.0), where it has one.
+pub(super) async fn end_session(gate: &Gate) -> Option<String> {
+    let client = gate.provider.as_ref()?;
+    let metadata = client
+        .provider
+        .metadata((gate.clock)().as_millis())
+        .await
+        .ok()?;
+    let endpoint = metadata.end_session_endpoint()?;
+    let back = format!("{}logged-out", gate.site.address());
+    let request = reqwest::Url::parse_with_params(
+        endpoint,
+        [
+            ("client_id", client.name.as_str()),
+            ("post_logout_redirect_uri", back.as_str()),
+        ],
+    );
+    request.ok().map(String::from)
+}
+
+/// The provider tells that a person has logged out there (OpenID Connect Back-Channel Logout 1.0).
+pub(super) async fn logout_token(
+    State(gate): State<Arc<Gate>>,
+    body: axum::body::Bytes,
+) -> Response {
+    let Some(client) = &gate.provider else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let text = String::from_utf8_lossy(&body);
+    let token = value_of(&text, "logout_token").unwrap_or_default();
+    let now = (gate.clock)();
+    let refuse = |status: StatusCode, why: &str| {
+        tracing::warn!(%why, "a logout token was refused");
+        let body =
+            axum::Json(serde_json::json!({"error": "invalid_request", "error_description": why}));
+        (status, body).into_response()
+    };
+    let token = match client.verifier.verify_logout(&token, now).await {
+        Ok(token) => token,
+        Err(error @ TokenError::Unavailable { .. }) => {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+        }
+        Err(error) => {
+            gate.note(Event::LogoutToken, &error.to_string()).await;
+            return refuse(StatusCode::BAD_REQUEST, &error.to_string());
+        }
+    };
+    let subject = token.subject.as_ref().map(Subject::subject);
+    let issuer = gate.settings.issuer();
+    let ended = gate
+        .logins
+        .end_by_token(issuer, subject, token.sid.as_deref(), &token.jti, now);
+    let ended = match ended {
+        Ok(Some(ended)) => ended,
+        Ok(None) => {
+            gate.note(Event::LogoutToken, "used before").await;
+            return refuse(StatusCode::BAD_REQUEST, "the token was used before");
+        }
+        Err(error) => return gate.failed(&error),
+    };
+    gate.note(Event::LogoutToken, "accepted").await;
+    for session in &ended {
+        let by = format!(
+            "the provider, of {}, session {}",
+            session.person(),
+            session.id()
+        );
+        gate.note(Event::SessionEnded, &by).await;
+    }
+    // Open pages see it at their next look.
+    StatusCode::OK.into_response()
+}

@@ -1,0 +1,317 @@
+//! The people's side of a question, as pages and programs show it, and what they do with it.
+
+use std::time::SystemTime;
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::web::{
+    CommentView, EnteredView, HistoryLine, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
+};
+use mcp_elicit_policy::Addressee;
+use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::people::Group;
+use mcp_elicit_policy::quorum::{Denied, Digest, State};
+use mcp_elicit_record::clock::system_time;
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::team::{Acted, Team, TeamAct};
+use mcp_elicit_record::{Record, RecordError};
+
+use crate::login::directory::{DirectoryNow, Sight, short_name};
+use crate::viewer::Viewer;
+
+/// The most people and groups that are offered for a delegation.
+const MOST_DELEGATES: usize = 200;
+
+/// Returns the people's side of a question for this viewer; `None` where no rule speaks of it.
+///
+/// # Errors
+/// When something was sealed with another key.
+pub fn team_view(
+    record: &Record,
+    now: &DirectoryNow,
+    viewer: &Viewer,
+    row: &Row,
+) -> Result<Option<TeamView>, RecordError> {
+    let Some(team) = row.team.as_deref() else {
+        return Ok(None);
+    };
+    let people = now.of(row);
+    let standing = people.standing(viewer, row);
+    let sees_whole = people.sight(viewer, row) == Sight::Whole;
+    let quorum = team.quorum();
+    let me = viewer.person().map(|signed_in| signed_in.person.as_str());
+    let is_excluded = quorum.excludes_caller() && standing.is_caller;
+    let may_act = row.lifecycle.is_open() && people.may_act(viewer, row) && !is_excluded;
+    let claimed_by = quorum.claimed_by(record.now());
+    let claimed_by_other = claimed_by.is_some_and(|by| Some(by) != me);
+    let entered = record.entered(row)?.filter(|_| sees_whole);
+    let entered = entered.map(|entered| EnteredView {
+        may_confirm: may_act
+            && !quorum
+                .votes()
+                .iter()
+                .any(|voter| Some(voter.as_str()) == me),
+        by: short_name(&entered.by).to_owned(),
+        digest: HEXLOWER.encode(&entered.digest),
+        content: entered
+            .content
+            .as_deref()
+            .and_then(|content| serde_json::from_str(content).ok())
+            .unwrap_or_default(),
+    });
+    let is_alone = matches!(
+        quorum.addressees(),
+        [Addressee::Caller | Addressee::Person(_)]
+    );
+    let comments = record.comments(row)?.into_iter();
+    Ok(Some(TeamView {
+        lines: lines(team, claimed_by, is_excluded),
+        version: quorum.version(),
+        may_act,
+        may_cancel: may_act && is_alone && *quorum.state() == State::Open,
+        may_claim: may_act && quorum.offers_claims() && claimed_by.is_none(),
+        may_take_over: may_act && claimed_by_other,
+        delegates: if may_act {
+            delegates(now, team, me.unwrap_or_default())
+        } else {
+            Vec::new()
+        },
+        may_comment: row.lifecycle.is_open()
+            && me.is_some()
+            && access::may(standing, Action::Comment).is_ok(),
+        comments: comments
+            .map(|comment| CommentView {
+                by: short_name(&comment.by).to_owned(),
+                at: system_time(comment.at),
+                text: comment.text,
+            })
+            .collect(),
+        course: history(record, row, team)?,
+        entered,
+    }))
+}
+
+fn lines(team: &Team, claimed_by: Option<&str>, is_excluded: bool) -> Vec<String> {
+    let quorum = team.quorum();
+    let asked: Vec<String> = quorum
+        .addressees()
+        .iter()
+        .chain(quorum.delegates())
+        .map(named)
+        .collect();
+    let need = quorum.need().get();
+    let votes = quorum.votes().len();
+    let mut lines = vec![format!(
+        "Asked by the rule {}: {}.",
+        team.rule,
+        asked.join(", ")
+    )];
+    if need > 1 {
+        let so_far = match votes {
+            0 => "Nobody has entered answers yet".to_owned(),
+            votes => format!("So far {votes} of them"),
+        };
+        lines.push(format!(
+            "{need} people must agree to the same answers. {so_far}."
+        ));
+    }
+    if let Some(by) = claimed_by {
+        lines.push(format!("{} has claimed the question.", short_name(by)));
+    }
+    if is_excluded {
+        lines.push("You make this call, so others have to answer.".to_owned());
+    }
+    lines
+}
+
+/// An addressee in words.
+fn named(to: &Addressee) -> String {
+    match to {
+        Addressee::Caller => "whoever makes the call".to_owned(),
+        Addressee::Person(name) => short_name(name).to_owned(),
+        Addressee::Group(name) => format!("the group {name}"),
+    }
+}
+
+/// Those to whom a person may hand the question on.
+fn delegates(now: &DirectoryNow, team: &Team, me: &str) -> Vec<(String, String)> {
+    let quorum = team.quorum();
+    let people = now.rules().people();
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut add = |to: &Addressee| {
+        let entry = (to.to_string(), named(to));
+        let is_me = *to == Addressee::Person(me.to_owned());
+        if !is_me && found.len() < MOST_DELEGATES && !found.contains(&entry) {
+            found.push(entry);
+        }
+    };
+    for to in quorum.addressees().iter().chain(quorum.delegate_to()) {
+        match to {
+            Addressee::Caller => {}
+            Addressee::Person(_) => add(to),
+            Addressee::Group(name) => {
+                add(to);
+                let members = people.groups.get(name).into_iter();
+                for member in members.flat_map(Group::people) {
+                    add(&Addressee::Person(member.to_owned()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The course of a question: what its row tells.
+fn history(record: &Record, row: &Row, team: &Team) -> Result<Vec<HistoryLine>, RecordError> {
+    let at = |at: Timestamp| Some(system_time(at));
+    let line = |at: Option<SystemTime>, text: String| HistoryLine { at, text };
+    let lifecycle = &row.lifecycle;
+    let asked = lifecycle.asked_at();
+    let mut lines = vec![line(at(asked), format!("{} asked", row.body.server))];
+    match team.steps_done() {
+        0 => {}
+        1 => lines.push(line(None, "1 reminder or escalation".to_owned())),
+        steps => lines.push(line(None, format!("{steps} reminders and escalations"))),
+    }
+    for comment in record.comments(row)? {
+        let text = format!("{} wrote", short_name(&comment.by));
+        lines.push(line(at(comment.at), text));
+    }
+    for to in team.quorum().delegates() {
+        lines.push(line(None, format!("handed on to {}", named(to))));
+    }
+    for (index, voter) in team.quorum().votes().iter().enumerate() {
+        let act = if index == 0 {
+            "entered answers"
+        } else {
+            "agreed"
+        };
+        lines.push(line(None, format!("{} {act}", short_name(voter))));
+    }
+    if let Some(ended) = lifecycle.ended_at() {
+        let by = lifecycle.ended_by().map(|by| format!(", {by}"));
+        let text = format!("{}{}", lifecycle.phase(), by.unwrap_or_default());
+        lines.push(line(at(ended), text));
+    }
+    Ok(lines)
+}
+
+/// Submits a person's outcome for a question of a rule.
+///
+/// # Errors
+/// When the record fails.
+pub async fn submit(
+    record: &Record,
+    now: &DirectoryNow,
+    viewer: &Viewer,
+    row: &Row,
+    outcome: &Outcome,
+    version: u32,
+) -> Result<SubmitResult, RecordError> {
+    let act = match outcome {
+        Outcome::Accept(answers) => TeamAct::Fill {
+            answers: Some(answers),
+            version,
+        },
+        Outcome::Visit => TeamAct::Fill {
+            answers: None,
+            version,
+        },
+        Outcome::Decline => TeamAct::Decline { note: None },
+        Outcome::Cancel => TeamAct::Cancel,
+    };
+    let people = now.of(row);
+    let Some(actor) = people.actor(viewer) else {
+        return Ok(SubmitResult::Gone);
+    };
+    let acted = record.act(&row.id, act, actor, &people).await?;
+    Ok(match acted {
+        Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
+            SubmitResult::Won
+        }
+        Acted::Done(..) => SubmitResult::Waits,
+        Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
+        Acted::Denied(denied) => SubmitResult::Refused(sentence(denied).to_owned()),
+        Acted::UnusableText => SubmitResult::Refused(UNUSABLE_TEXT.to_owned()),
+        Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
+    })
+}
+
+/// Does what one of several people does beside answering.
+///
+/// # Errors
+/// When the record fails.
+pub async fn act(
+    record: &Record,
+    now: &DirectoryNow,
+    viewer: &Viewer,
+    row: &Row,
+    pressed: &Pressed,
+) -> Result<TeamResult, RecordError> {
+    let people = now.of(row);
+    let Some(actor) = people.actor(viewer) else {
+        return Ok(TeamResult::Gone);
+    };
+    let refused = |why: &str| Ok(TeamResult::Refused(why.to_owned()));
+    let act = match pressed {
+        Pressed::Confirm { digest } => match digest_in(digest) {
+            Some(digest) => TeamAct::Confirm { digest },
+            None => return refused(sentence(Denied::Changed)),
+        },
+        Pressed::Claim => TeamAct::Claim,
+        Pressed::TakeOver => TeamAct::TakeOver,
+        Pressed::Delegate { to, note } => match addressee(to) {
+            Some(to) => TeamAct::Delegate { to, note },
+            None => return refused(sentence(Denied::CannotDelegate)),
+        },
+        Pressed::Comment { text } => TeamAct::Comment { text },
+    };
+    Ok(match record.act(&row.id, act, actor, &people).await? {
+        Acted::Done(..) => TeamResult::Done,
+        Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
+        Acted::Denied(denied) => TeamResult::Refused(sentence(denied).to_owned()),
+        Acted::UnusableText => TeamResult::Refused(UNUSABLE_TEXT.to_owned()),
+        Acted::NoPlan | Acted::Gone => TeamResult::Gone,
+    })
+}
+
+/// The refusal of a text.
+const UNUSABLE_TEXT: &str =
+    "The text is empty or too long, or the question has as many comments as it may have.";
+
+/// Reads a digest in hexadecimal digits.
+pub fn digest_in(text: &str) -> Option<Digest> {
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+/// Reads `person:NAME` or `group:NAME`.
+pub fn addressee(text: &str) -> Option<Addressee> {
+    match text.split_once(':')? {
+        ("person", name) => Some(Addressee::Person(name.to_owned())),
+        ("group", name) => Some(Addressee::Group(name.to_owned())),
+        _ => None,
+    }
+}
+
+/// The refusal of an act, as a sentence for the person.
+pub fn sentence(denied: Denied) -> &'static str {
+    match denied {
+        Denied::NotAddressed => "This question is not addressed to you.",
+        Denied::LeftGroup => "This question was addressed to a group that you have left.",
+        Denied::IsCaller => "You make this call, so others have to answer.",
+        Denied::Delegated => "You have handed this question on, so others answer it now.",
+        Denied::Claimed => "Somebody else has claimed this question. Take it over, or wait.",
+        Denied::Changed => {
+            "The entered answers have changed since you looked. Look again, then decide."
+        }
+        Denied::NothingFilled => {
+            "There is nothing to confirm any more: the answers were taken away."
+        }
+        Denied::AlreadyVoted => "You have agreed already. Others have to agree, too.",
+        Denied::Ended => "The question has ended.",
+        Denied::LoginTooOld => "Your login is too old for this question: log in again.",
+        Denied::NotOffered => "That is not offered for this question.",
+        Denied::CannotDelegate => "The question cannot be handed on to them.",
+    }
+}
