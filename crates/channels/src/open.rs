@@ -48,6 +48,8 @@ pub struct Surroundings<'a> {
     pub zone: TimeZone,
     /// The page on which people choose what they are sent.
     pub preferences: Option<Url>,
+    /// `true` if the requests of Slack are served; otherwise its messages only link to the inbox.
+    pub slack_acts: bool,
     /// The key for web push. Without one there is no web push.
     pub vapid: Option<VapidKey>,
 }
@@ -85,6 +87,7 @@ impl Channels {
             env,
             zone,
             preferences,
+            slack_acts,
             vapid,
         } = surroundings;
         let read = |table: &str, secret: &Secret| {
@@ -106,7 +109,12 @@ impl Channels {
             let token = read("slack", &config.token)?;
             let signing = read("slack", &config.signing_secret)?;
             let slack = Slack::new(config, token, signing, zone.clone());
-            channels.slack = Some(Arc::new(slack.map_err(OpenError::Slack)?));
+            let slack = slack.map_err(OpenError::Slack)?;
+            channels.slack = Some(Arc::new(if slack_acts {
+                slack
+            } else {
+                slack.links_only()
+            }));
         }
         if let Some(config) = &config.teams {
             let urls = config.groups.iter();
@@ -188,6 +196,7 @@ secret = { env = "HOOK" }
             env,
             zone: TimeZone::UTC,
             preferences: None,
+            slack_acts: true,
             vapid: Some(VapidKey::from_pkcs8(&key).unwrap()),
         };
         Channels::open(&config, surroundings)

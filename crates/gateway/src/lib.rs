@@ -31,6 +31,8 @@ mod headers;
 mod learned_facts;
 mod listener;
 mod local_responder;
+#[cfg(feature = "teams")]
+mod notifier;
 mod runtime;
 mod server_identity;
 mod session;

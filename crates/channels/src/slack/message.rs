@@ -33,17 +33,26 @@ pub(super) enum Offer {
     Page,
 }
 
+/// The ways to answer that the app is set up for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offers {
+    /// `true` if clicks reach the gateway.
+    pub(super) acts: bool,
+    /// `true` if searches do.
+    pub(super) options_url: bool,
+}
+
 /// Returns the way to answer. Buttons decide only beside everything that the decision is about.
-pub(super) fn offer(summary: &Summary, reveal: Reveal, options_url: bool) -> Offer {
+pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers) -> Offer {
     let form = match &summary.form {
-        Some(form) if reveal != Reveal::Minimal && !summary.needs_page => form,
+        Some(form) if offers.acts && reveal != Reveal::Minimal && !summary.needs_page => form,
         _ => return Offer::Page,
     };
     let shows_arguments = reveal == Reveal::Arguments || summary.arguments.is_none();
     if shows_arguments && let Some(buttons) = buttons(form) {
         return Offer::Buttons(buttons);
     }
-    if modal::is_possible(summary, options_url) {
+    if modal::is_possible(summary, offers.options_url) {
         Offer::Review
     } else {
         Offer::Page
@@ -73,7 +82,7 @@ fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
 }
 
 /// Returns the message of a notice.
-pub(super) fn message(notice: &Notice, options_url: bool, zone: &TimeZone) -> Message {
+pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Message {
     let summary = &*notice.summary;
     let revealed = Revealed::new(notice);
     let subject = revealed.subject(zone);
@@ -105,7 +114,7 @@ pub(super) fn message(notice: &Notice, options_url: bool, zone: &TimeZone) -> Me
     let mut middle = message.unwrap_or_default();
     middle.extend(address(&revealed, summary));
     let arguments = modal::arguments(&revealed.arguments());
-    let offer = match offer(summary, notice.reveal, options_url) {
+    let offer = match offer(summary, notice.reveal, offers) {
         // Beside arguments that do not fit, nothing is decided by a button of the message.
         Offer::Buttons(_) if top.len() + middle.len() + arguments.len() >= BLOCKS => Offer::Page,
         offer => offer,
@@ -173,8 +182,13 @@ mod tests {
     use crate::notice::Event;
     use crate::notice::tests::{notice, summary};
 
+    const OFFERS: Offers = Offers {
+        acts: true,
+        options_url: false,
+    };
+
     fn offered(properties: &str, reveal: Reveal) -> Offer {
-        offer(&summary(properties), reveal, false)
+        offer(&summary(properties), reveal, OFFERS)
     }
 
     #[test]
@@ -194,15 +208,21 @@ mod tests {
         );
         let six = r#"{"c":{"type":"string","enum":["a","b","c","d","e","f"]}}"#;
         assert_eq!(offered(six, Reveal::Arguments), Offer::Review);
+        let none = Offers {
+            acts: false,
+            ..OFFERS
+        };
+        let linked = offer(&summary(boolean), Reveal::Arguments, none);
+        assert_eq!(linked, Offer::Page);
         let two = r#"{"a":{"type":"boolean"},"b":{"type":"boolean"}}"#;
         assert_eq!(offered(two, Reveal::Arguments), Offer::Review);
         let mut page = summary(boolean);
         page.needs_page = true;
-        assert_eq!(offer(&page, Reveal::Arguments, true), Offer::Page);
+        assert_eq!(offer(&page, Reveal::Arguments, OFFERS), Offer::Page);
         let mut bare = summary(boolean);
         bare.arguments = None;
         assert!(matches!(
-            offer(&bare, Reveal::Question, false),
+            offer(&bare, Reveal::Question, OFFERS),
             Offer::Buttons(_)
         ));
     }
@@ -213,7 +233,7 @@ mod tests {
         long.arguments = Some(json!({"a": "x".repeat(400_000)}).to_string());
         let message = message(
             &notice(long, Event::Asked, Reveal::Arguments),
-            false,
+            OFFERS,
             &TimeZone::UTC,
         );
         assert_eq!(message.blocks.len(), BLOCKS);
@@ -229,7 +249,7 @@ mod tests {
         hostile.server = "a<!here>&".to_owned();
         let message = message(
             &notice(hostile, Event::Asked, Reveal::Arguments),
-            false,
+            OFFERS,
             &TimeZone::UTC,
         );
         assert!(!message.text.contains('<'), "{}", message.text);
@@ -244,7 +264,7 @@ mod tests {
         visit.address = Some("http://xn--pple-43d.example/login?user=a".to_owned());
         let message = message(
             &notice(visit, Event::Asked, Reveal::Question),
-            false,
+            OFFERS,
             &TimeZone::UTC,
         );
         let blocks = Value::from(message.blocks);

@@ -27,7 +27,7 @@ use url::Url;
 
 use self::api::Api;
 pub use self::interact::{Acts, Done, Refusal, SlackReply, SlackRequest};
-use self::message::Message;
+use self::message::{Message, Offers};
 use self::people::KnownUsers;
 pub use self::people::SlackUser;
 use self::signature::Signer;
@@ -46,6 +46,7 @@ pub struct Slack {
     signer: Signer,
     team: String,
     options_url: bool,
+    links_only: bool,
     groups: BTreeMap<String, String>,
     zone: TimeZone,
     users: KnownUsers,
@@ -94,11 +95,19 @@ impl Slack {
             signer: Signer::new(signing_secret),
             team: config.team.clone(),
             options_url: config.options_url,
+            links_only: false,
             groups: config.groups.clone(),
             zone,
             users: KnownUsers::default(),
             act_limit: ACT_LIMIT,
         })
+    }
+
+    /// Has messages link to the inbox and offer nothing else, where nobody serves the requests of [`interact`](Self::interact).
+    #[must_use]
+    pub fn links_only(mut self) -> Self {
+        self.links_only = true;
+        self
     }
 
     /// Sets the longest time for an act before the person sees that it is being saved.
@@ -132,7 +141,7 @@ impl Slack {
     }
 
     fn body(&self, channel: &str, notice: &Notice) -> Value {
-        let Message { text, blocks } = message::message(notice, self.options_url, &self.zone);
+        let Message { text, blocks } = message::message(notice, self.offers(), &self.zone);
         json!({
             "channel": channel,
             "text": text,
@@ -143,10 +152,17 @@ impl Slack {
         })
     }
 
+    const fn offers(&self) -> Offers {
+        Offers {
+            acts: !self.links_only,
+            options_url: self.options_url,
+        }
+    }
+
     async fn change(&self, sent: &MessageRef, notice: &Notice) -> Result<Updated, ChannelError> {
         let place = sent.0.split_once('/');
         let (channel, ts) = place.ok_or(ChannelError::Permanent(Reason::Address))?;
-        let Message { text, blocks } = message::message(notice, self.options_url, &self.zone);
+        let Message { text, blocks } = message::message(notice, self.offers(), &self.zone);
         let body =
             json!({"channel": channel, "ts": ts, "text": text, "blocks": blocks, "parse": "none"});
         self.api.call("chat.update", &body).await?;

@@ -294,6 +294,7 @@ impl GatewayArgs {
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
             teams: None,
+            channels: None,
             listen: self.listen,
             inbox,
             inbox_may_move: self.inbox.is_none(),

@@ -188,6 +188,8 @@ fn cannot_start(fault: StartError) -> Failure {
             .hint("see `[auth]` in its configuration file."),
         StartError::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
+        StartError::Channels(_) => Failure::usage("cannot start the gateway")
+            .hint("set the environment variable, or write the file, that the table names."),
         StartError::Program { .. }
         | StartError::Address { .. }
         | StartError::TooManyChildren => {

@@ -72,6 +72,9 @@ struct File {
     roles: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
     rules: Option<Spanned<IgnoredAny>>,
+    /// Read by the channels' own reader.
+    #[serde(default)]
+    channels: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
     time_zone: Option<Spanned<String>>,
     #[serde(default)]
@@ -209,6 +212,7 @@ impl Config {
             groups: start(file.groups),
             roles: start(file.roles),
             rules: start(file.rules),
+            channels: start(file.channels),
             time_zone: file.time_zone,
         };
         let teams = tables.read(text, file.inbox.is_some())?;
@@ -274,6 +278,7 @@ impl Config {
         if matches!(auth, Auth::Oidc(_)) && public_url.is_none() && !is_local {
             return Err(ConfigError::NoPublicUrl.at(text, auth_at));
         }
+        let channels = tables.read_channels(text, teams.as_deref())?;
         let inbox = file.inbox.map(Spanned::into_inner);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
@@ -298,6 +303,7 @@ impl Config {
             auth,
             teams,
             public_url,
+            channels,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             allow_origins: file
                 .allow_origins

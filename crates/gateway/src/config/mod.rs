@@ -1,6 +1,7 @@
 //! An operator's settings: from the command line, or from a TOML file whose mistakes are named with their line.
 
 mod auth;
+mod channels;
 mod error;
 mod file;
 mod login;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 pub use auth::{Auth, ProxyAuth};
+pub use channels::ConfiguredChannels;
 pub use error::ConfigError;
 pub use file::retention;
 pub use login::LoginError;
@@ -89,6 +91,8 @@ pub struct Config {
     pub teams: Option<Arc<Rules>>,
     /// The origin under which callers reach the listener; `None` for its address.
     pub public_url: Option<String>,
+    /// The channels by which people are told of questions; `None` where the file has none.
+    pub channels: Option<Arc<ConfiguredChannels>>,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// Origins of pages that may talk to the listener, beside its own.

@@ -7,7 +7,7 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::Decision;
 use toml::Spanned;
 
-use super::ConfigError;
+use super::{ConfigError, ConfiguredChannels};
 
 /// The tables, as far as the gateway's own reader looks at them: the byte of the file at which each begins.
 pub(super) struct TeamTables {
@@ -15,6 +15,7 @@ pub(super) struct TeamTables {
     pub(super) groups: Option<usize>,
     pub(super) roles: Option<usize>,
     pub(super) rules: Option<usize>,
+    pub(super) channels: Option<usize>,
     pub(super) time_zone: Option<Spanned<String>>,
 }
 
@@ -26,11 +27,24 @@ impl TeamTables {
             ("[groups]", self.groups),
             ("[roles]", self.roles),
             ("[[rules]]", self.rules),
+            ("[channels]", self.channels),
         ];
         let there = tables
             .into_iter()
             .filter_map(|(name, table)| Some((name, table?)));
         there.min_by_key(|(_, start)| *start)
+    }
+
+    /// Reads the channels of a file, where it has any.
+    pub(super) fn read_channels(
+        &self,
+        text: &str,
+        rules: Option<&Rules>,
+    ) -> Result<Option<Arc<ConfiguredChannels>>, ConfigError> {
+        let (Some(_), Some(rules)) = (self.channels, rules) else {
+            return Ok(None);
+        };
+        ConfiguredChannels::read(text, rules).map(Some)
     }
 
     /// Reads the tables of a file, where it has any. Names every mistake.

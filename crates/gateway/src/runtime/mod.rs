@@ -38,6 +38,9 @@ const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
 /// The interval at which questions whose time has run out are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Gives the page of a question, where there is an inbox now.
+pub(crate) type Links = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// The record, the inbox and the housekeeping of a running gateway.
 #[derive(Clone)]
 pub struct Runtime {
@@ -117,6 +120,7 @@ impl Runtime {
         }
         runtime.start_teams(config);
         runtime.serve_inbox(config, &folder).await?;
+        runtime.start_notifier(config)?;
         runtime.responders = Arc::new(runtime.start_responders(config)?);
         Ok(runtime)
     }
@@ -208,6 +212,39 @@ impl Runtime {
         }
     }
 
+    /// Returns where the page of a question is.
+    fn links(&self) -> Arc<Links> {
+        let answering = self.answering.clone();
+        Arc::new(move |id: &str| match &*answering.borrow() {
+            InboxLocation::Here(inbox) => inbox.deep_link(id),
+            InboxLocation::Elsewhere(base) => Some(format!("{base}/q/{id}")),
+            InboxLocation::Nowhere => None,
+        })
+    }
+
+    /// Starts to tell people of questions, where the configuration has channels.
+    #[cfg(feature = "teams")]
+    fn start_notifier(&self, config: &Config) -> Result<(), StartError> {
+        use crate::notifier::Notifier;
+        if let (Some(channels), Some(teams)) = (&config.channels, &self.teams) {
+            let (record, links) = (self.record.clone(), self.links());
+            let notifier = Notifier::open(record, teams.clone(), channels.clone(), links);
+            let notifier = notifier.map_err(|error| StartError::Channels(Box::new(error)))?;
+            tokio::spawn(notifier.run());
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "teams"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "channels are of the feature `teams`"
+    )]
+    fn start_notifier(&self, _: &Config) -> Result<(), StartError> {
+        Ok(())
+    }
+
     /// A session of this caller with this server.
     pub(crate) fn session_context(
         &self,
@@ -220,18 +257,12 @@ impl Runtime {
             server: server_identity(server, key, std::env::vars_os()),
             caller: caller.get().binding().to_owned(),
         };
-        let answering = self.answering.clone();
-        let link = move |id: &str| match &*answering.borrow() {
-            InboxLocation::Here(inbox) => inbox.deep_link(id),
-            InboxLocation::Elsewhere(base) => Some(format!("{base}/q/{id}")),
-            InboxLocation::Nowhere => None,
-        };
         SessionContext {
             server: name.clone(),
             identity,
             caller: caller.clone(),
             teams: self.teams.clone(),
-            link: Arc::new(link),
+            link: self.links(),
             answerer: self.responders.get(name).cloned(),
         }
     }

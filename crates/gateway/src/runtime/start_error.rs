@@ -50,6 +50,9 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
+    /// A channel cannot be used, since a secret of it is missing or wrong.
+    #[error(transparent)]
+    Channels(Box<dyn std::error::Error + Send + Sync>),
     /// There is no terminal to ask in, or this process may not read its keys.
     #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
     NoTerminal {

@@ -1,0 +1,35 @@
+//! The tables `[channels.*]` of the configuration, which are read by `mcp-elicit-channels` from the same text.
+
+use std::sync::Arc;
+
+use mcp_elicit_policy::Rules;
+
+use super::ConfigError;
+
+/// The channels of a configuration. A build without the feature `teams` refuses their tables.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConfiguredChannels {
+    #[cfg(feature = "teams")]
+    pub(crate) tables: mcp_elicit_channels::config::ChannelsConfig,
+}
+
+impl ConfiguredChannels {
+    /// Reads the tables. Names every mistake.
+    #[cfg(feature = "teams")]
+    pub(crate) fn read(text: &str, rules: &Rules) -> Result<Arc<Self>, ConfigError> {
+        let read = mcp_elicit_channels::config::parse(text, rules.people());
+        let tables = read.map_err(ConfigError::Rules)?;
+        if tables.push.is_some() {
+            tracing::warn!(
+                "[channels.push]: the inbox does not subscribe browsers yet, so that nobody is told by web push"
+            );
+        }
+        Ok(Arc::new(Self { tables }))
+    }
+
+    #[cfg(not(feature = "teams"))]
+    pub(crate) fn read(_: &str, _: &Rules) -> Result<Arc<Self>, ConfigError> {
+        let table = "[channels]";
+        Err(ConfigError::NeedsFull { table })
+    }
+}

@@ -1,0 +1,106 @@
+//! A question of the record as channels may know it, and recipients as the record keeps them.
+
+use std::sync::Arc;
+
+use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::People;
+use mcp_elicit_policy::quorum::State;
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::timeline::TimelineKind;
+use serde_json::Value;
+
+use super::Notifier;
+
+/// Returns the event of channels for one of a question's timeline.
+pub(super) const fn event_of(kind: TimelineKind) -> Event {
+    match kind {
+        TimelineKind::Asked => Event::Asked,
+        TimelineKind::Reminded => Event::Reminded,
+        TimelineKind::Escalated => Event::Escalated,
+        TimelineKind::Claimed | TimelineKind::TakenOver => Event::Claimed,
+        TimelineKind::Delegated => Event::Delegated,
+        TimelineKind::Filled | TimelineKind::Edited => Event::Filled,
+        TimelineKind::Confirmed => Event::Confirmed,
+        TimelineKind::Answered => Event::Answered,
+        TimelineKind::Declined => Event::Declined,
+        TimelineKind::Cancelled => Event::Cancelled,
+        TimelineKind::TimedOut => Event::TimedOut,
+        TimelineKind::Withdrawn => Event::Withdrawn,
+        TimelineKind::Failed => Event::Failed,
+    }
+}
+
+/// Writes a recipient for the record: names only, so that an address is the one of the time of sending.
+pub(super) fn written(to: &Recipient) -> Option<String> {
+    match to {
+        Recipient::Person { name, .. } => Some(format!("person:{name}")),
+        Recipient::Group(name) => Some(format!("group:{name}")),
+        Recipient::Endpoint => Some("endpoint".to_owned()),
+        Recipient::Device(_) => None,
+    }
+}
+
+/// Reads a recipient of the record; `None` where the person is not in the file any more.
+pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
+    match text.split_once(':') {
+        Some(("person", name)) => {
+            let mail = people.people.get(name)?.mail.clone();
+            let name = name.to_owned();
+            Some(Recipient::Person { name, mail })
+        }
+        Some(("group", name)) => Some(Recipient::Group(name.to_owned())),
+        _ => (text == "endpoint").then_some(Recipient::Endpoint),
+    }
+}
+
+impl Notifier {
+    /// Returns a question as channels may know it. Answers and comments are no part of it.
+    pub(super) fn summary(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
+        let team = row.team.as_deref()?;
+        let quorum = team.quorum();
+        let params: Value = row
+            .params
+            .as_deref()
+            .and_then(|params| serde_json::from_str(params).ok())
+            .unwrap_or_default();
+        let form = params.get("requestedSchema");
+        let form = form.and_then(|schema| Form::from_value(schema).ok());
+        let message = params["message"].as_str().unwrap_or(&row.body.message);
+        let delegates = quorum.delegates();
+        let addressed = quorum.addressees().iter().chain(delegates);
+        let last = row.timeline().pop();
+        let ending = last.map(|last| (event_of(last.kind), last));
+        let ending = ending.filter(|(event, _)| event.is_end());
+        let caller = &team.caller;
+        Some(Summary {
+            question: row.id.clone(),
+            version: u64::from(quorum.version()),
+            server: row.body.server.clone(),
+            tool: row.body.target.clone(),
+            rule: Some(team.rule.clone()),
+            caller: CallerSummary {
+                issuer: caller.issuer.clone(),
+                subject: caller.subject.clone(),
+                name: caller.name.clone(),
+            },
+            message: message.to_owned(),
+            arguments: self.record.arguments(row),
+            form: form.map(Arc::new),
+            address: params["url"].as_str().map(str::to_owned),
+            addressed: addressed.map(ToString::to_string).collect(),
+            need: quorum.need().get(),
+            claimed_by: quorum.claimed_by(now).map(str::to_owned),
+            needs_page: *quorum.state() != State::Open,
+            asked_at: row.lifecycle.asked_at(),
+            deadline: row.lifecycle.deadline().unwrap_or_default(),
+            ending: ending.map(|(event, last)| Ending {
+                event,
+                by: last.by.map(|by| by.replace("person:", "")),
+                at: last.at,
+            }),
+            link,
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! The messages that are made of what happened to a question: to whom, on which channel, and when.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mcp_elicit_channels::addressing::{Addressed, Target, targets};
+use mcp_elicit_channels::timing::{Digest, HOURLY_LIMIT, Preferences, Sent, Timing, timing};
+use mcp_elicit_channels::{Event, Recipient};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::People;
+use mcp_elicit_policy::people::Addressee;
+use mcp_elicit_record::RecordError;
+use mcp_elicit_record::outbox::NewMessage;
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::store::outbox::{Notification, NotificationState};
+use mcp_elicit_record::timeline::TimelineEvent;
+
+use super::Notifier;
+use super::content::{event_of, read, written};
+
+/// The number of questions that are looked at in one round.
+const ROWS: usize = 100;
+/// The time for which an end is told.
+const END_SPAN: Duration = Duration::from_hours(24);
+/// The time for which webhooks are tried.
+const WEBHOOK_SPAN: Duration = Duration::from_hours(72);
+/// The time for which a question without a deadline is told.
+const USUAL: Duration = Duration::from_hours(24);
+
+impl Notifier {
+    /// Makes the messages of what happened since the last round. `true` where there may be more.
+    pub(super) async fn plan(&self) -> Result<bool, RecordError> {
+        let untold = self.record.untold(ROWS).await?;
+        let is_full = untold.len() == ROWS;
+        for (row, told) in untold {
+            let messages = self.messages(&row, told).await?;
+            self.record.tell(&row, messages).await?;
+        }
+        Ok(is_full)
+    }
+
+    async fn messages(&self, row: &Row, told: usize) -> Result<Vec<NewMessage>, RecordError> {
+        let Some(team) = row.team.as_deref() else {
+            return Ok(Vec::new());
+        };
+        let rules = self.teams.rules();
+        let people = rules.people();
+        let timeline = row.timeline();
+        let mut messages = Vec::new();
+        for (number, happened) in timeline.iter().enumerate().skip(told) {
+            let event = event_of(happened.kind);
+            let to = asked_by(happened, row, &timeline);
+            let addressed = Addressed {
+                to: &to,
+                caller: team.caller.person.as_deref(),
+                except: team.quorum().votes(),
+            };
+            let mut found = targets(event, addressed, people, &self.config.tables, &|_| {
+                Vec::new()
+            });
+            if !row.lifecycle.is_open() && event.asks_to_act() {
+                // It is over: only programs are told of how it came to that.
+                found.retain(|target| target.to == Recipient::Endpoint);
+            }
+            if event.is_end() {
+                found.extend(self.asked_before(row, people).await?);
+            }
+            for target in found {
+                messages.extend(self.message(row, number, happened, event, target).await?);
+            }
+        }
+        Ok(messages)
+    }
+
+    async fn message(
+        &self,
+        row: &Row,
+        number: usize,
+        happened: &TimelineEvent,
+        event: Event,
+        target: Target,
+    ) -> Result<Option<NewMessage>, RecordError> {
+        let Some(recipient) = written(&target.to) else {
+            return Ok(None);
+        };
+        let now = self.record.now();
+        let person = match target.to {
+            Recipient::Person { name, .. } => Some(name),
+            Recipient::Group(_) | Recipient::Endpoint | Recipient::Device(_) => None,
+        };
+        let due_at = match &person {
+            Some(person) => self.due(person, event, &target.channel, now).await?,
+            None => now,
+        };
+        let asked = row.lifecycle.asked_at();
+        let until = if recipient == "endpoint" {
+            happened.at.after(WEBHOOK_SPAN)
+        } else if event.is_end() {
+            happened.at.after(END_SPAN)
+        } else {
+            let deadline = row.lifecycle.deadline();
+            deadline.unwrap_or_else(|| asked.after(USUAL))
+        };
+        Ok(Some(NewMessage {
+            number,
+            event: event.name().to_owned(),
+            at: happened.at,
+            channel: target.channel,
+            recipient,
+            person,
+            due_at,
+            until,
+        }))
+    }
+
+    /// Returns when a message goes to a person, by quiet hours, digest and the limit of an hour.
+    async fn due(
+        &self,
+        person: &str,
+        event: Event,
+        channel: &str,
+        now: Timestamp,
+    ) -> Result<Timestamp, RecordError> {
+        let rules = self.teams.rules();
+        let Some(entry) = rules.people().people.get(person) else {
+            return Ok(now);
+        };
+        let preferences = Preferences::from_entry(entry, &self.zone);
+        let recent = self.record.notified_since(person, hour_before(now)).await?;
+        let sent = Sent {
+            recent: &recent,
+            // Messages of the same span join the same collection.
+            first_in_digest: match preferences.digest {
+                Digest::Every(span) => Some(start_of(span, now)),
+                Digest::Off | Digest::Daily(_) => None,
+            },
+        };
+        Ok(
+            match timing(&preferences, event, channel == "mail", now, sent) {
+                Timing::Now => now,
+                Timing::At(at) | Timing::Digest(at) => at,
+            },
+        )
+    }
+
+    /// Returns those who were asked by a message, on channels where an end is told.
+    async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Target>, RecordError> {
+        let before = self.record.messages_of(&row.id).await?;
+        let before = before.iter().filter(|message| was_asked(message));
+        let distinct: BTreeSet<_> = before
+            .filter(|message| message.recipient != "endpoint")
+            .map(|message| (message.channel.clone(), message.recipient.clone()))
+            .collect();
+        let targets = distinct.into_iter().filter_map(|(channel, recipient)| {
+            let to = read(&recipient, people)?;
+            Some(Target { channel, to })
+        });
+        Ok(targets.collect())
+    }
+
+    /// Returns `true` for several messages to a person that go into one mail: they have waited, or the person wants it so.
+    pub(super) async fn is_digest(&self, messages: &[Notification]) -> Result<bool, RecordError> {
+        let Some((person, first)) = messages
+            .first()
+            .and_then(|message| Some((message.person.as_deref()?, message)))
+        else {
+            return Ok(false);
+        };
+        let now = self.record.now();
+        let has_waited = now.since(first.at) > WAITED;
+        let rules = self.teams.rules();
+        let entry = rules.people().people.get(person);
+        let wants = entry.and_then(|entry| entry.digest.as_deref());
+        let wants = wants.and_then(Digest::parse).unwrap_or_default() != Digest::Off;
+        if messages.len() < 2 || has_waited || wants {
+            return Ok(messages.len() > 1);
+        }
+        let recent = self.record.notified_since(person, hour_before(now)).await?;
+        Ok(recent.len() + messages.len() > HOURLY_LIMIT)
+    }
+}
+
+/// The time after which a message counts as one that has waited.
+const WAITED: Duration = Duration::from_mins(1);
+
+fn hour_before(now: Timestamp) -> Timestamp {
+    Timestamp::from_millis(now.as_millis().saturating_sub(3_600_000))
+}
+
+fn start_of(span: Duration, now: Timestamp) -> Timestamp {
+    let span = u64::try_from(span.as_millis()).unwrap_or(u64::MAX).max(1);
+    Timestamp::from_millis(now.as_millis() / span * span)
+}
+
+/// Returns `true` for a message that asked, and reached its recipient or is about to.
+fn was_asked(message: &Notification) -> bool {
+    let event = Event::from_name(&message.event);
+    event.is_some_and(Event::asks_to_act)
+        && matches!(
+            message.state,
+            NotificationState::Sent | NotificationState::Sending
+        )
+}
+
+/// Returns those whom an event asks.
+fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> Vec<Addressee> {
+    let Some(team) = row.team.as_deref() else {
+        return Vec::new();
+    };
+    let quorum = team.quorum();
+    let all = quorum.addressees().iter().chain(quorum.delegates());
+    match event_of(happened.kind) {
+        Event::Asked => {
+            // Those who were added later are told by what added them.
+            let later: BTreeSet<_> = timeline
+                .iter()
+                .filter_map(|event| event.to.clone())
+                .collect();
+            let first = quorum.addressees().iter();
+            first
+                .filter(|to| !later.contains(&to.to_string()))
+                .cloned()
+                .collect()
+        }
+        Event::Escalated | Event::Delegated => {
+            let added = happened.to.as_ref();
+            all.filter(|to| Some(&to.to_string()) == added)
+                .take(1)
+                .cloned()
+                .collect()
+        }
+        event if event.asks_to_act() => all.cloned().collect(),
+        _ => Vec::new(),
+    }
+}

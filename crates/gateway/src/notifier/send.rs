@@ -1,0 +1,197 @@
+//! Sending the messages that are due, each by itself or several to one person in one mail.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcp_elicit_channels::timing::retry_pause;
+use mcp_elicit_channels::{ChannelError, Event, MessageRef, Notice, NotificationId, Recipient};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_record::RecordError;
+use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
+
+use super::Notifier;
+use super::content::read;
+
+/// The number of messages that are on their way at once. Each ends well within the lease.
+const AT_ONCE: usize = 16;
+
+/// The reason word where there is no inbox to link to yet.
+const NO_INBOX: &str = "no-inbox";
+
+impl Notifier {
+    /// Sends messages that are due. `true` where there may be more.
+    pub(super) async fn send(&self) -> Result<bool, RecordError> {
+        let taken = self.record.take_messages(AT_ONCE).await?;
+        let is_full = taken.len() == AT_ONCE;
+        let mut groups: BTreeMap<(String, String), Vec<Notification>> = BTreeMap::new();
+        for message in taken {
+            // Only mails that ask are ever sent together.
+            let asks = Event::from_name(&message.event).is_some_and(Event::asks_to_act);
+            let together = message.channel == "mail" && asks;
+            let own = if together { "" } else { message.id.as_str() };
+            let key = (message.recipient.clone(), own.to_owned());
+            groups.entry(key).or_default().push(message);
+        }
+        let sending = groups.into_values().map(|group| self.send_group(group));
+        for done in futures::future::join_all(sending).await {
+            done?;
+        }
+        Ok(is_full)
+    }
+
+    async fn send_group(&self, group: Vec<Notification>) -> Result<(), RecordError> {
+        if self.is_digest(&group).await? {
+            return self.send_digest(&group).await;
+        }
+        for message in &group {
+            let tried = match self.notice(message).await? {
+                Err(tried) => tried,
+                Ok(notice) => self.result(message, self.send_one(message, &notice).await?),
+            };
+            self.finish(message, tried).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends several messages to one person as one mail.
+    async fn send_digest(&self, group: &[Notification]) -> Result<(), RecordError> {
+        let mut notices = Vec::new();
+        for message in group {
+            match self.notice(message).await? {
+                Err(tried) => self.finish(message, tried).await?,
+                Ok(notice) => notices.push((message, notice)),
+            }
+        }
+        let Some((first, notice)) = notices.first() else {
+            return Ok(());
+        };
+        let sent = match (&self.channels.mail, &notice.to) {
+            (Some(mail), Recipient::Person { mail: Some(to), .. }) => {
+                let all: Vec<_> = notices.iter().map(|(_, notice)| notice.clone()).collect();
+                // The same messages taken again have the same id.
+                let id = NotificationId::new(&format!("digest-{}", first.id));
+                let id = id.unwrap_or_else(|| notice.id.clone());
+                mail.send_digest(&id, to, &all).await
+            }
+            _ => Err(ChannelError::AddressGone),
+        };
+        for (message, _) in &notices {
+            self.finish(message, self.result(message, sent.clone()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, message: &Notification, tried: Tried) -> Result<(), RecordError> {
+        if let Tried::Failed(why) = &tried {
+            let Notification {
+                id,
+                channel,
+                question,
+                ..
+            } = message;
+            tracing::warn!(%id, %channel, %question, %why, "a message could not be sent");
+        }
+        self.record.tried(message, tried).await?;
+        Ok(())
+    }
+
+    /// Returns a message as channels take it, or what becomes of it instead.
+    async fn notice(&self, message: &Notification) -> Result<Result<Notice, Tried>, RecordError> {
+        let now = self.record.now();
+        let skipped = |why: &str| Ok(Err(Tried::Skipped(why.to_owned())));
+        let failed = |why: &str| Ok(Err(Tried::Failed(why.to_owned())));
+        if now >= message.until {
+            return failed(message.why.as_deref().unwrap_or("too-late"));
+        }
+        let Some(row) = self.record.find(&message.question).await? else {
+            return skipped("gone");
+        };
+        let event = Event::from_name(&message.event);
+        let id = NotificationId::new(&message.id);
+        let rules = self.teams.rules();
+        let (Some(event), Some(id), Some(team)) = (event, id, row.team.as_deref()) else {
+            return failed("unreadable");
+        };
+        let Some(to) = read(&message.recipient, rules.people()) else {
+            return skipped("not-in-file");
+        };
+        let is_over = !row.lifecycle.is_open();
+        if is_over && event.asks_to_act() && to != Recipient::Endpoint {
+            return skipped("ended");
+        }
+        let Some(link) = (self.links)(&row.id) else {
+            return Ok(Err(self.later(message, None, NO_INBOX)));
+        };
+        let Some(summary) = self.summary(&row, link, now) else {
+            return failed("unreadable");
+        };
+        Ok(Ok(Notice {
+            id,
+            event,
+            at: message.at,
+            to,
+            summary: Arc::new(summary),
+            reveal: team.reveal,
+            waiting: None,
+        }))
+    }
+
+    /// Sends a message; where the channel can change messages, an end changes those that asked.
+    async fn send_one(
+        &self,
+        message: &Notification,
+        notice: &Notice,
+    ) -> Result<Result<MessageRef, ChannelError>, RecordError> {
+        let Some(channel) = self.channels.named(&message.channel) else {
+            return Ok(Err(ChannelError::AddressGone));
+        };
+        if !notice.event.is_end() || message.channel != "slack" {
+            return Ok(channel.send(notice).await);
+        }
+        for asked in self.record.messages_of(&message.question).await? {
+            let is_own = asked.channel == message.channel
+                && asked.recipient == message.recipient
+                && asked.id != message.id
+                && asked.state == NotificationState::Sent;
+            let sent = asked.message.filter(|_| is_own);
+            if let Some(sent) = sent
+                && let Err(error) = channel.update(&MessageRef(sent), notice).await
+            {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(MessageRef::default()))
+    }
+
+    fn result(&self, message: &Notification, sent: Result<MessageRef, ChannelError>) -> Tried {
+        match sent {
+            Ok(sent) => Tried::Sent(sent.0),
+            Err(ChannelError::Retry { after, why }) => self.later(message, after, why.code()),
+            Err(ChannelError::Permanent(why)) => Tried::Failed(why.code().to_owned()),
+            Err(ChannelError::AddressGone) => Tried::Failed("address-gone".to_owned()),
+        }
+    }
+
+    fn later(
+        &self,
+        message: &Notification,
+        after: Option<std::time::Duration>,
+        why: &str,
+    ) -> Tried {
+        let at: Timestamp = self
+            .record
+            .now()
+            .after(retry_pause(message.attempts, random(), after));
+        if at >= message.until {
+            return Tried::Failed(why.to_owned());
+        }
+        Tried::Later(at, why.to_owned())
+    }
+}
+
+/// Returns a number by which gateways that failed together do not try again together.
+#[expect(clippy::disallowed_methods, reason = "it spreads the tries")]
+fn random() -> u64 {
+    getrandom::u64().unwrap_or(u64::MAX / 2)
+}

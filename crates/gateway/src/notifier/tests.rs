@@ -1,0 +1,297 @@
+//! Questions of rules, told to a mail server and to a receiver of webhooks that verifies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::question::{AskedVia, NewQuestion};
+use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_policy::quorum::{Actor, Membership};
+use mcp_elicit_policy::rules::Decision;
+use mcp_elicit_policy::{People, Rules};
+use mcp_elicit_record::store::Memory;
+use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller};
+use mcp_elicit_record::{
+    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey, audit, clock,
+};
+use mcp_elicit_testkit::peers::{self, Listening};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::Notifier;
+use crate::config::ConfiguredChannels;
+use crate::teams::Teams;
+
+const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Membership as the file has it.
+struct InFile<'a>(&'a People);
+
+impl Membership for InFile<'_> {
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        self.0.is_member(group, person, &[])
+    }
+
+    fn is_caller(&self, _: &str) -> bool {
+        false
+    }
+}
+
+struct Rig {
+    mail: Listening,
+    hook: Listening,
+    folder: tempfile::TempDir,
+}
+
+impl Rig {
+    fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let mail = peers::channel_script("mail.py")?;
+        let mail = mail.env("MODE", "plain").env("MAILS", path("mails"));
+        let hook = peers::channel_script("webhook.py")?;
+        std::fs::write(folder.path().join("secret"), WEBHOOK_SECRET).unwrap();
+        Some(Self {
+            mail: mail.listen(),
+            hook: hook.env("SECRETS", WEBHOOK_SECRET).listen(),
+            folder,
+        })
+    }
+
+    fn file(&self) -> String {
+        let secret = self.folder.path().join("secret");
+        let (mail, hook, secret) = (self.mail.url(), self.hook.url(), secret.display());
+        let gone = peers::free_port();
+        format!(
+            r#"
+[people.ada]
+mail = "ada@example.com"
+[people.bob]
+mail = "status-550@example.com"
+[groups]
+ops = ["ada", "bob"]
+[[rules]]
+name = "ops decide"
+ask = {{ group = "ops" }}
+[channels.mail]
+smtp = "{mail}"
+from = "gateway@example.com"
+[channels.webhook.siem]
+url = "{hook}/in"
+allow-private = true
+secret = {{ file = "{secret}" }}
+[channels.webhook.down]
+url = "http://127.0.0.1:{gone}/in"
+allow-private = true
+secret = {{ file = "{secret}" }}
+events = ["question.asked"]
+"#
+        )
+    }
+
+    fn mails(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.folder.path().join("mails"));
+        let text = text.unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    async fn hooks(&self) -> Vec<Value> {
+        let reply = reqwest::get(format!("{}/got", self.hook.url()))
+            .await
+            .unwrap();
+        serde_json::from_str(&reply.text().await.unwrap()).unwrap()
+    }
+}
+
+fn record() -> Arc<Record> {
+    let store = Arc::new(Memory::default());
+    let lock = LockFile::unshared().unwrap();
+    Arc::new(Record::new(
+        store,
+        Keys::random().unwrap(),
+        lock,
+        clock::now,
+    ))
+}
+
+async fn ask(record: &Arc<Record>, rules: &Rules) -> String {
+    let Decision::Ask(plan) = rules.rules()[0].decision() else {
+        unreachable!("the rule asks")
+    };
+    let asked = rules.people().named(&plan.ask.to);
+    let usual = Duration::from_hours(1);
+    let team = Team::new("ops decide", "d", TeamCaller::default(), plan, asked, usual);
+    let schema = json!({"type": "object", "properties": {"go": {"type": "boolean"}}});
+    let question = NewQuestion {
+        call: None,
+        others: Vec::new(),
+        candidates: Vec::new(),
+        request: ElicitRequest::form("Deploy <b>now</b>?", &schema),
+        fields: vec!["go".to_owned()],
+        cautions: Vec::new(),
+        via: AskedVia::People,
+        server_info: None,
+        client_info: None,
+        until: record.now().after(usual),
+        outlives: true,
+        team: Some(team.to_plan().unwrap()),
+    };
+    let identity = SessionIdentity {
+        server: ServerIdentity {
+            name: "deploy".to_owned(),
+            is_named: true,
+            address: "deploy".to_owned(),
+            key: "deploy".to_owned(),
+        },
+        caller: "local".to_owned(),
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let made = record.create(&identity, &question, SessionKey(1), &tell, Commit::Awaited);
+    made.await.unwrap().id
+}
+
+async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String, String)> {
+    let messages = record.messages_of(id).await.unwrap();
+    let shown = messages.into_iter().map(|message| {
+        let to = message.person.unwrap_or_default();
+        let key = (format!("{} {to}", message.channel), message.event);
+        let why = message.why.unwrap_or_default();
+        (key, (message.state.as_str().to_owned(), why))
+    });
+    shown.collect()
+}
+
+fn notifier(record: &Arc<Record>, text: &str) -> (Notifier, Arc<Rules>) {
+    let rules = Arc::new(Rules::parse(text).unwrap());
+    let (teams, _events) = Teams::new(rules.clone());
+    let config = ConfiguredChannels::read(text, &rules).unwrap();
+    let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));
+    let notifier = Notifier::open(record.clone(), teams, config, links).unwrap();
+    (notifier, rules)
+}
+
+#[tokio::test]
+async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing() {
+    let Some(rig) = Rig::start() else { return };
+    let record = record();
+    let (notifier, rules) = notifier(&record, &rig.file());
+    let id = ask(&record, &rules).await;
+    notifier.round().await.unwrap();
+    notifier.round().await.unwrap();
+
+    let told = states(&record, &id).await;
+    let of = |channel: &str, event: &str| {
+        let found = told.get(&(channel.to_owned(), event.to_owned()));
+        found.map(|(state, why)| (state.as_str(), why.as_str()))
+    };
+    assert_eq!(of("mail ada", "question.asked"), Some(("sent", "")));
+    assert_eq!(
+        of("mail bob", "question.asked"),
+        Some(("failed", "refused"))
+    );
+    assert_eq!(of("webhook.siem ", "question.asked"), Some(("sent", "")));
+    let down = of("webhook.down ", "question.asked").unwrap();
+    assert_eq!(down, ("due", "unreachable"));
+    let mails = rig.mails();
+    assert_eq!(mails.len(), 1, "once, however many rounds there are");
+    let text = mails[0]["text"].as_str().unwrap();
+    assert!(text.contains("decision needed by"), "{text}");
+    assert!(
+        text.contains(&format!("https://ask.example.com/q/{id}")),
+        "{text}"
+    );
+    assert!(text.contains("&lt;b&gt;now"), "escaped in HTML: {text}");
+    let failed = record.failed_messages(10).await.unwrap();
+    assert_eq!(failed.len(), 1);
+
+    // The question goes on meanwhile.
+    let by = Actor {
+        person: "ada",
+        login_age: None,
+    };
+    let decline = TeamAct::Decline { note: None };
+    let people = InFile(rules.people());
+    let acted = record.act(&id, decline, by, &people).await.unwrap();
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    notifier.round().await.unwrap();
+    let hooks = rig.hooks().await;
+    let types: Vec<_> = hooks
+        .iter()
+        .map(|hook| hook["body"]["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["question.asked", "question.declined"]);
+    assert_eq!(hooks[1]["body"]["data"]["by"], "ada");
+    let mails = rig.mails();
+    let subjects: Vec<_> = mails
+        .iter()
+        .map(|mail| mail["text"].as_str().unwrap())
+        .collect();
+    assert!(
+        subjects[1].contains("Subject: [gateway] deploy: declined"),
+        "{subjects:?}"
+    );
+    assert_eq!(
+        mails.len(),
+        2,
+        "bob was not asked by mail, so he is told of no end"
+    );
+
+    let links = audit::read(record.store()).await.unwrap();
+    let words: BTreeSet<_> = links
+        .iter()
+        .map(|link| serde_json::from_str::<Value>(&link.entry).unwrap()["event"].to_string())
+        .collect();
+    for word in ["\"notified\"", "\"notification-failed\""] {
+        assert!(words.contains(word), "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn quiet_hours_delay_and_an_end_before_them_makes_a_message_needless() {
+    let Some(rig) = Rig::start() else { return };
+    // Always quiet, but for a minute of the day that is not now.
+    let now = jiff::Timestamp::from_millisecond(i64::try_from(clock::now().as_millis()).unwrap());
+    let time = now.unwrap().to_zoned(jiff::tz::TimeZone::UTC).time();
+    let text = |time: jiff::civil::Time| time.strftime("%H:%M").to_string();
+    let from = time.wrapping_sub(jiff::Span::new().hours(12));
+    let quiet = format!(
+        "{}-{}",
+        text(from),
+        text(from.wrapping_sub(jiff::Span::new().minutes(1)))
+    );
+    let file = rig.file().replace(
+        "mail = \"ada@example.com\"\n",
+        &format!("mail = \"ada@example.com\"\nquiet = \"{quiet}\"\n"),
+    );
+    let record = record();
+    let (notifier, rules) = notifier(&record, &file);
+    let id = ask(&record, &rules).await;
+    notifier.round().await.unwrap();
+    assert!(rig.mails().is_empty());
+    let waits = record.messages_of(&id).await.unwrap();
+    let waits = waits
+        .iter()
+        .find(|one| one.person.as_deref() == Some("ada"));
+    let waits = waits.unwrap();
+    assert!(
+        waits.due_at > record.now() && waits.attempts == 0,
+        "{waits:?}"
+    );
+
+    // A wrong secret, a missing file: the gateway does not start.
+    std::fs::write(rig.folder.path().join("secret"), "whsec_short").unwrap();
+    assert!(open(&record, &file).is_err());
+    std::fs::remove_file(rig.folder.path().join("secret")).unwrap();
+    let error = open(&record, &file).unwrap_err();
+    assert!(error.contains("[channels.webhook."), "{error}");
+}
+
+fn open(record: &Arc<Record>, text: &str) -> Result<(), String> {
+    let rules = Arc::new(Rules::parse(text).unwrap());
+    let (teams, _events) = Teams::new(rules.clone());
+    let config = ConfiguredChannels::read(text, &rules).unwrap();
+    let opened = Notifier::open(record.clone(), teams, config, Arc::new(|_| None));
+    opened.map(|_| ()).map_err(|error| error.to_string())
+}
