@@ -229,7 +229,11 @@ impl FileLogin {
             )?,
             mode: match mode {
                 FileMode::Proxy => LoginMode::Proxy(self.proxy(beside)?),
-                FileMode::Oidc | FileMode::Owner => self.provider(beside.at)?,
+                #[cfg(feature = "teams")]
+                FileMode::Oidc => self.provider(beside.at)?,
+                #[cfg(not(feature = "teams"))]
+                FileMode::Oidc => return Err(here(LoginError::NeedsFeature)),
+                FileMode::Owner => return Ok(None),
             },
         };
         Ok(Some(settings))
@@ -316,11 +320,6 @@ impl FileLogin {
             groups_claim: text(self.groups_claim).unwrap_or_else(|| GROUPS_CLAIM.to_owned()),
             trust_mail: self.trust_mail.is_some_and(Spanned::into_inner),
         }))
-    }
-
-    #[cfg(not(feature = "teams"))]
-    fn provider(self, at: usize) -> Result<LoginMode, Misplaced> {
-        Err((ConfigError::Login(LoginError::NeedsFeature), at))
     }
 }
 
