@@ -185,6 +185,7 @@ mod tests {
                 environment: environment.iter().map(owned).collect(),
                 ..program
             }),
+            credentials: crate::config::UpstreamCredentials::default(),
             settings: RelaySettings::default(),
             answering: None,
             is_named: false,

@@ -297,7 +297,10 @@ impl ApiTokens {
         now: Timestamp,
     ) -> Result<ApiToken, TokenRejection> {
         let id = id_in(text).ok_or(TokenRejection::Unknown)?;
-        let table = self.0.read().ok().flatten();
+        let table = self.0.read().unwrap_or_else(|error| {
+            tracing::error!(%error, "no API token is valid");
+            None
+        });
         let table = table.ok_or(TokenRejection::Unknown)?;
         let known = table.tokens.iter().find(|token| token.id == id);
         let known = known.filter(|token| token.hash.as_bytes().ct_eq(hash(text).as_bytes()).into());

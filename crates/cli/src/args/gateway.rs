@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
+use mcp_elicit_gateway::config::UpstreamCredentials;
 use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server,
     Target, bounds, is_origin, retention,
@@ -315,6 +316,7 @@ impl GatewayArgs {
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,
+                credentials: UpstreamCredentials::default(),
                 settings: RelaySettings { server, ..settings },
                 share_child: self.share_child,
                 answering,

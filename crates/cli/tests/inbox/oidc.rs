@@ -1,6 +1,10 @@
 //! Callers with the access tokens of an issuer, at the real program. The issuer signs whatever a test says.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use mcp_elicit_testkit::issuer::Issuer;
@@ -335,5 +339,201 @@ fn a_configuration_that_would_let_others_in_is_refused_and_shows_no_secret() {
             "{text}\n{said}"
         );
         assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_token_that_its_issuer_ends_while_a_person_thinks_collects_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "gateway-secret").unwrap();
+    let oidc = format!(
+        "revocation = \"introspect\"\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+        secret.display()
+    );
+    let (gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", &oidc);
+    let claims = claims(&issuer, &at, "ada", 300);
+    let token = issuer.sign(&claims);
+    let mut answer = claims;
+    answer["active"] = json!(true);
+    issuer.answer_about(&token, answer);
+    let session = open(&at, &token);
+    let waits = calling(&at, &token, &session);
+    let asked = gateway.wait_for(1);
+    issuer.answer_about(&token, json!({"active": false}));
+    // The stream of the call ends without waiting for the person.
+    let ended = waits.join().unwrap();
+    assert!(!ended.body.contains("Not done yet"), "{ended:?}");
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "late");
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    assert_ne!(post(&at, Some(&token), Some(&session), &list).status, 200);
+}
+
+/// The heads of requests, by their paths.
+type Heads = Arc<Mutex<Vec<(String, BTreeMap<String, String>)>>>;
+
+/// A server over HTTP that agrees to every session, and takes no token that is called `exchanged-1`.
+fn recorder() -> (String, Heads) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", listener.local_addr().unwrap());
+    let heads = Heads::default();
+    let all = heads.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            record(stream, &all);
+        }
+    });
+    (at, heads)
+}
+
+fn record(stream: TcpStream, all: &Heads) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        lines.push(line.trim().to_owned());
+    }
+    let Some(path) = lines.first().and_then(|line| line.split(' ').nth(1)) else {
+        return;
+    };
+    let headers = lines
+        .iter()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "));
+    let headers: BTreeMap<String, String> = headers
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    let id = serde_json::from_slice::<Value>(&body).unwrap_or_default()["id"].clone();
+    let refused = headers
+        .get("authorization")
+        .is_some_and(|value| value.ends_with("exchanged-1"));
+    all.lock().unwrap().push((path.to_owned(), headers));
+    let (status, body) = if refused {
+        ("401 Unauthorized", String::new())
+    } else if id.is_null() {
+        ("202 Accepted", String::new())
+    } else {
+        let result = json!({"protocolVersion": REVISION, "capabilities": {}, "serverInfo": {"name": "r", "version": "1"}});
+        (
+            "200 OK",
+            json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
+        )
+    };
+    let mut stream = stream;
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nWWW-Authenticate: Bearer\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+#[test]
+fn no_token_for_the_gateway_goes_to_a_server() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "operators").unwrap();
+    let secret = format!("{{ file = \"{}\" }}", secret.display());
+    let (at_server, heads) = recorder();
+    let servers: String = [
+        ("usual", String::new()),
+        ("none", "auth = { mode = \"none\" }".to_owned()),
+        ("operator", format!("auth = {{ mode = \"operator\", token = {secret} }}")),
+        ("pass", "auth = { mode = \"pass\", header = \"X-Upstream\" }".to_owned()),
+        ("exchange", "auth = { mode = \"exchange\", resource = \"https://far.example/mcp\", scopes = [\"run\"] }".to_owned()),
+    ]
+    .map(|(name, auth)| format!("[servers.{name}]\nurl = \"{at_server}/{name}\"\n{auth}\n"))
+    .concat();
+    let gateway = Gateway::of_config(
+        state.path(),
+        &format!(
+            "[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"{}\"\naudience = [\"gateway\"]\n\
+             client-id = \"gateway\"\nclient-secret = {secret}\n{servers}",
+            issuer.url()
+        ),
+    );
+    let at = gateway.serving.clone().unwrap();
+    let token = issuer
+        .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "ada", "exp": now() + 300}));
+    let authorization = format!("Authorization: Bearer {token}");
+    let send_to = |name: &str| {
+        let line = format!("POST /mcp/{name} HTTP/1.1");
+        let head = [
+            &line,
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            &authorization,
+            "X-Upstream: Bearer passed-on",
+        ];
+        send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap()
+    };
+    for (name, expected) in [
+        ("usual", None),
+        ("none", None),
+        ("operator", Some("Bearer operators")),
+        ("pass", Some("Bearer passed-on")),
+        ("exchange", Some("Bearer exchanged-2")),
+        ("exchange", Some("Bearer exchanged-2")),
+    ] {
+        let opened = send_to(name);
+        assert_eq!(opened.status, 200, "{name}: {opened:?}");
+        let heads = heads.lock().unwrap();
+        let (_, last) = heads
+            .iter()
+            .rfind(|(path, _)| path.ends_with(name))
+            .unwrap();
+        assert_eq!(
+            last.get("authorization").map(String::as_str),
+            expected,
+            "{name}"
+        );
+        assert!(!last.contains_key("x-upstream"), "{name}");
+    }
+    let exchanges = issuer.exchanges();
+    assert_eq!(
+        exchanges.len(),
+        2,
+        "once, and once more when the server did not take it"
+    );
+    assert!(exchanges.iter().all(
+        |form| form["subject_token"] == token && form["resource"] == "https://far.example/mcp"
+    ));
+    issuer.set_down(true);
+    let other = issuer
+        .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "bob", "exp": now() + 300}));
+    let authorization = format!("Authorization: Bearer {other}");
+    let head = [
+        "POST /mcp/exchange HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        &authorization,
+    ];
+    let refused = send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap();
+    assert!(
+        refused.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no token for the server"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.header("www-authenticate"), None);
+    for (path, head) in heads.lock().unwrap().iter() {
+        assert!(
+            head.values()
+                .all(|value| !value.contains(&token) && !value.contains(&other)),
+            "{path}"
+        );
     }
 }

@@ -153,12 +153,15 @@ impl CurrentCaller {
             .clone()
     }
 
-    /// Takes what another proof of the same caller says, unless it ends earlier than the one before.
-    pub(super) fn renew(&self, caller: &Caller) {
+    /// Takes what another proof of the same caller says. Returns `false` if it ends earlier than the one before.
+    pub(super) fn renew(&self, caller: &Caller) -> bool {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if current.binding == caller.binding && caller.expires_at >= current.expires_at {
+        let is_newest =
+            current.binding == caller.binding && caller.expires_at >= current.expires_at;
+        if is_newest {
             *current = Arc::new(caller.clone());
         }
+        is_newest
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::runtime::StartError;
+#[cfg(feature = "teams")]
+use crate::transports::http_upstream::TokenExchange;
 
 /// The prefix of a caller with an API key.
 const KEY: &str = "key-";
@@ -170,7 +172,7 @@ impl Callers {
         match self {
             Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => false,
             #[cfg(feature = "teams")]
-            Self::Oidc(_) => !caller.starts_with(KEY),
+            Self::Oidc(callers) => callers.current(caller).is_some(),
         }
     }
 
@@ -183,6 +185,33 @@ impl Callers {
                 .current(caller.binding())
                 .unwrap_or_else(|| CurrentCaller::new(caller)),
         }
+    }
+
+    /// Asks the issuer again about the token of a caller, where it may have ended it since.
+    #[cfg(feature = "teams")]
+    pub(crate) async fn ask_again(&self, caller: &str) {
+        if let Self::Oidc(callers) = self {
+            callers.ask_again(caller, now()).await;
+        }
+    }
+
+    /// Returns the exchange of callers' tokens for those of this resource; `None` where callers have none.
+    #[cfg(feature = "teams")]
+    pub(crate) fn token_exchange(
+        &self,
+        resource: &str,
+        scopes: &[String],
+    ) -> Option<Arc<TokenExchange>> {
+        let Self::Oidc(callers) = self else {
+            return None;
+        };
+        // Checked when the callers' own checks were made of it.
+        let provider = oidc::provider(callers.settings()).ok()?;
+        Some(TokenExchange::new(
+            provider,
+            resource.to_owned(),
+            scopes.to_vec(),
+        ))
     }
 
     /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::api_tokens::ApiTokens;
@@ -12,6 +13,8 @@ use crate::config::{OidcAuth, SecretText, TokenCheck};
 
 /// The number of callers above which those whose tokens have expired are forgotten.
 const MANY: usize = 1_024;
+/// The interval at which the issuer is asked again about the token of a caller that waits.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Callers with the access tokens of an issuer.
 #[derive(Debug)]
@@ -22,6 +25,20 @@ pub(crate) struct OidcCallers {
     pub(super) keys: Option<ApiTokens>,
     /// The callers by their bindings, each as its newest token names it.
     current: Mutex<HashMap<String, Arc<CurrentCaller>>>,
+    /// The newest tokens of callers by their bindings, and when the issuer was asked; empty where it is not asked again.
+    tokens: Mutex<HashMap<String, (SecretText, Timestamp)>>,
+}
+
+/// Returns the issuer, and the gateway as its client.
+///
+/// # Errors
+/// When the issuer cannot be one.
+pub(super) fn provider(settings: &OidcAuth) -> Result<Provider, ProviderError> {
+    let provider = Provider::issuer(&settings.issuer, &settings.client_id)?;
+    Ok(match &settings.client_secret {
+        Some(secret) => provider.secret(SecretText::reveal(secret)),
+        None => provider,
+    })
 }
 
 impl OidcCallers {
@@ -30,12 +47,7 @@ impl OidcCallers {
     /// # Errors
     /// When the issuer cannot be one.
     pub(super) fn new(settings: &OidcAuth, keys: ApiTokens) -> Result<Self, ProviderError> {
-        let provider = Provider::issuer(&settings.issuer, &settings.client_id)?;
-        let provider = match &settings.client_secret {
-            Some(secret) => provider.secret(SecretText::reveal(secret)),
-            None => provider,
-        };
-        let verifier = TokenVerifier::new(provider)
+        let verifier = TokenVerifier::new(provider(settings)?)
             .leeway(settings.leeway)
             .requires(settings.scopes.iter().cloned());
         Ok(Self {
@@ -43,6 +55,7 @@ impl OidcCallers {
             settings: settings.clone(),
             keys: settings.takes_keys.then_some(keys),
             current: Mutex::default(),
+            tokens: Mutex::default(),
         })
     }
 
@@ -71,9 +84,55 @@ impl OidcCallers {
             TokenCheck::Jwt => self.verifier.verify(token, &audience, now).await?,
             TokenCheck::Introspection => self.verifier.introspect(token, &audience, now).await?,
         };
+        if self.settings.check == TokenCheck::Jwt && self.settings.asks_again {
+            self.verifier.introspect(token, &audience, now).await?;
+        }
         let caller = self.caller(&checked);
-        self.remember(&caller, now);
+        let is_newest = self.remember(&caller, now);
+        if is_newest && self.asks() {
+            let entry = (SecretText::from_text(token), now);
+            self.tokens().insert(caller.binding().to_owned(), entry);
+        }
         Ok(caller)
+    }
+
+    /// Returns `true` if the issuer is asked again about tokens that it may have ended.
+    fn asks(&self) -> bool {
+        self.settings.asks_again || self.settings.check == TokenCheck::Introspection
+    }
+
+    /// Asks the issuer again about the newest token of a caller, and forgets the caller if the issuer has ended it.
+    pub(super) async fn ask_again(&self, binding: &str, now: Timestamp) {
+        let due = |(_, asked_at): &(SecretText, Timestamp)| now.since(*asked_at) >= ASK_AGAIN;
+        let due = self
+            .tokens()
+            .get(binding)
+            .filter(|entry| due(entry))
+            .cloned();
+        let Some((token, _)) = due else {
+            return;
+        };
+        // An issuer that does not answer ends nothing: it is asked again.
+        let active = self.verifier.is_active(token.reveal(), now).await;
+        let mut tokens = self.tokens();
+        let is_same = tokens
+            .get(binding)
+            .is_some_and(|(newest, _)| *newest == token);
+        match active {
+            Ok(false) if is_same => {
+                tokens.remove(binding);
+                drop(tokens);
+                self.callers().remove(binding);
+            }
+            Ok(true) if is_same => {
+                tokens.insert(binding.to_owned(), (token, now));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, HashMap<String, (SecretText, Timestamp)>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn caller(&self, token: &AccessToken) -> Caller {
@@ -93,17 +152,20 @@ impl OidcCallers {
         caller
     }
 
-    /// Keeps what the newest token of a caller says.
-    fn remember(&self, caller: &Caller, now: Timestamp) {
+    /// Keeps what the newest token of a caller says. Returns `false` if another one is newer.
+    fn remember(&self, caller: &Caller, now: Timestamp) -> bool {
         let mut current = self.callers();
         if let Some(known) = current.get(caller.binding()) {
             return known.renew(caller);
         }
         if current.len() >= MANY {
             current.retain(|_, known| !has_expired(&known.get(), now));
+            self.tokens()
+                .retain(|binding, _| current.contains_key(binding));
         }
         let binding = caller.binding().to_owned();
         current.insert(binding, CurrentCaller::new(caller.clone()));
+        true
     }
 
     /// Returns the caller of this binding, as its newest token names it.

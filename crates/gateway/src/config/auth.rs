@@ -198,7 +198,7 @@ impl FileAuth {
 }
 
 /// Returns `true` if the header says something else, which a client sets itself.
-fn has_a_meaning(header: &HeaderName) -> bool {
+pub(super) fn has_a_meaning(header: &HeaderName) -> bool {
     use http::header;
     let known = [
         header::AUTHORIZATION,

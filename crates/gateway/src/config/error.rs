@@ -15,7 +15,7 @@ pub enum ConfigError {
     Toml(#[from] toml::de::Error),
     /// A server has neither, or both, or what goes with the other.
     #[error(
-        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env`"
+        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env` or `auth`"
     )]
     Target {
         /// The server.
@@ -138,6 +138,14 @@ pub enum ConfigError {
     TimeZone {
         /// The name.
         text: String,
+    },
+    /// The credentials for a server that are not to be had.
+    #[error("server `{server}`, `auth`: {why}")]
+    UpstreamAuth {
+        /// The server.
+        server: String,
+        /// Why.
+        why: String,
     },
     /// Modes that do not combine.
     #[error("only these two modes go together: mode = [\"oidc\", \"keys\"]")]

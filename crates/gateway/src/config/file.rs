@@ -17,6 +17,7 @@ use super::auth::{Auth, FileAuth};
 use super::login::{Beside, FileLogin};
 use super::oidc;
 use super::teams::TeamTables;
+use super::upstream::{FileAuthSetting, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
     Server, Target, bounds, is_origin,
@@ -115,6 +116,9 @@ struct FileServer {
     /// The environment variable that holds the token for `url`.
     #[serde(default)]
     token_env: Option<Spanned<String>>,
+    /// The credentials for `url`.
+    #[serde(default)]
+    auth: Option<FileAuthSetting>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// Variables of the gateway's own environment that `command` gets beside the usual ones.
@@ -284,7 +288,7 @@ impl Config {
             let start = server.span().start;
             let server = server.into_inner();
             server
-                .read(name, inbox.is_some())
+                .read(name, inbox.is_some(), &auth)
                 .map_err(|(fault, place)| fault.at(text, place.unwrap_or(start)))
         };
         let servers = file.servers.into_iter().map(read);
@@ -341,12 +345,23 @@ pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>)
 type Misplaced = (ConfigError, Option<usize>);
 
 impl FileServer {
-    fn read(self, name: String, inbox: bool) -> Result<Server, Misplaced> {
+    fn read(self, name: String, inbox: bool, auth: &Auth) -> Result<Server, Misplaced> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
             return Err((ConfigError::Name { name }, None));
         }
         let program = self.command.map(Program::from_words);
+        let (credentials, token) = match self.auth {
+            None => (UpstreamCredentials::default(), None),
+            // One place for the operator's token, and none for a program.
+            Some(_) if self.token_env.is_some() || self.url.is_none() => {
+                return Err((ConfigError::Target { name }, None));
+            }
+            Some(setting) => setting
+                .into_inner()
+                .read(&name, auth)
+                .map_err(|fault| (fault, None))?,
+        };
         let target = match (program, self.url, self.token_env) {
             (Some(Some(program)), None, None) => Target::Program(Program {
                 environment: environment(self.env, self.pass_env),
@@ -356,7 +371,11 @@ impl FileServer {
             (None, Some(url), variable)
                 if self.env.is_empty() && self.pass_env.is_empty() && !self.share_child =>
             {
-                Target::Url(at_url(&name, &url, variable.as_ref())?)
+                let at = at_url(&name, &url, variable.as_ref())?;
+                Target::Url(HttpTarget {
+                    token: token.or(at.token),
+                    ..at
+                })
             }
             _ => return Err((ConfigError::Target { name }, None)),
         };
@@ -391,6 +410,7 @@ impl FileServer {
         };
         Ok(Server {
             target,
+            credentials,
             settings,
             share_child: self.share_child,
             answering,

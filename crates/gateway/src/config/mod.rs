@@ -8,6 +8,7 @@ mod login;
 mod oidc;
 mod secret;
 mod teams;
+mod upstream;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub use login::LoginError;
 pub use oidc::{OidcAuth, TokenCheck};
 pub use secret::SecretText;
 pub(crate) use teams::zone_of;
+pub use upstream::UpstreamCredentials;
 
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
@@ -108,6 +110,8 @@ pub struct Config {
 pub struct Server {
     /// The path.
     pub target: Target,
+    /// The credentials that go to a server over HTTP.
+    pub credentials: UpstreamCredentials,
     /// Its settings, its name among them.
     pub settings: RelaySettings,
     /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server

@@ -12,6 +12,12 @@ use super::ConfigError;
 pub struct SecretText(String);
 
 impl SecretText {
+    /// A text that is a secret.
+    #[cfg(feature = "teams")]
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// Returns the secret, for the request that it goes with.
     pub fn reveal(&self) -> &str {
         &self.0

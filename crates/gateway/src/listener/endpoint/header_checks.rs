@@ -20,17 +20,46 @@ const CARRIED: [&str; 5] = [
     "x-request-id",
 ];
 
+/// The credentials of a request that go on to the server.
+#[derive(Clone, Debug)]
+pub(super) enum Credentials {
+    /// None.
+    Withheld,
+    /// Those in this header, as `Authorization`.
+    Passed(HeaderName),
+    /// The caller's token as far as the upstream transport, which exchanges it.
+    Exchanged,
+}
+
+impl Credentials {
+    /// Returns `true` if the client can bring what the server wants.
+    pub(super) fn are_passed(&self) -> bool {
+        matches!(self, Self::Passed(_))
+    }
+}
+
 /// Returns the headers that go on to the server; credentials only where they are meant for it.
-pub(super) fn carried(headers: &HeaderMap, credentials: bool) -> HeaderMap {
+pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderMap {
     let goes = |name: &HeaderName| {
-        (credentials || *name != AUTHORIZATION)
+        *name != AUTHORIZATION
             && (CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-"))
     };
-    headers
+    let mut all: HeaderMap = headers
         .iter()
         .filter(|(name, _)| goes(name))
         .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+        .collect();
+    let source = match credentials {
+        Credentials::Withheld => return all,
+        Credentials::Passed(header) => header,
+        Credentials::Exchanged => &AUTHORIZATION,
+    };
+    for value in headers.get_all(source) {
+        let mut value = value.clone();
+        value.set_sensitive(true);
+        all.append(AUTHORIZATION, value);
+    }
+    all
 }
 
 /// The headers that repeat what the message says (2026-07-28, transports); the first that does not.

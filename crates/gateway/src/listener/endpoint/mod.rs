@@ -4,6 +4,8 @@ pub(crate) mod header_checks;
 mod request;
 mod response;
 
+#[cfg(feature = "teams")]
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +17,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
@@ -26,7 +29,7 @@ use tokio::runtime::Handle;
 use crate::callers::resource::Resource;
 use crate::callers::{Caller, CurrentCaller, Unauthenticated};
 use crate::challenge::Challenge;
-use crate::config::{Server, Target};
+use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
@@ -35,10 +38,12 @@ use crate::session::Session;
 use crate::session::pool::{self, Beside, Pool, Start, Started};
 use crate::transports::child::ChildTransport;
 use crate::transports::child_limit::ChildLimit;
+#[cfg(feature = "teams")]
+use crate::transports::http_upstream::TokenExchange;
 use crate::transports::http_upstream::{HeaderSource, HttpUpstream};
 use crate::transports::stdio::{drive, fault_of};
 use header_checks::{
-    cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
+    Credentials, cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
 };
 use request::Message;
 use response::{DisconnectGuard, Opening, stream, take};
@@ -61,6 +66,9 @@ pub(crate) struct McpEndpoint {
     server: Server,
     max_frame: usize,
     origin_guard: OriginGuard,
+    /// The exchange of callers' tokens for the server's.
+    #[cfg(feature = "teams")]
+    exchange: Option<Arc<TokenExchange>>,
     /// Its addresses, for one of which an access token has to be.
     resources: Vec<String>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
@@ -82,8 +90,8 @@ struct ClientSession {
     client: Arc<ResponseStreams>,
     /// The binding of the caller.
     principal: String,
-    /// `true` if credentials of its requests go on to the server.
-    forwards_credentials: bool,
+    /// The credentials of its requests that go on to the server.
+    credentials: Credentials,
     stream_ids: AtomicU64,
     /// Milliseconds since 1970.
     used: AtomicU64,
@@ -100,7 +108,18 @@ impl McpEndpoint {
         resources: Vec<String>,
         children: Arc<ChildLimit>,
     ) -> Arc<Self> {
+        #[cfg(feature = "teams")]
+        let exchange = match &server.credentials {
+            UpstreamCredentials::Exchange { resource, scopes } => {
+                runtime.callers.token_exchange(resource, scopes)
+            }
+            UpstreamCredentials::Usual
+            | UpstreamCredentials::Operator
+            | UpstreamCredentials::Pass(_) => None,
+        };
         let endpoint = Arc::new(Self {
+            #[cfg(feature = "teams")]
+            exchange,
             runtime,
             server,
             max_frame,
@@ -179,6 +198,24 @@ impl McpEndpoint {
             tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
             Box::new(refused.response(resource, callers.issuer()))
         })
+    }
+
+    /// Asks the issuer again about the tokens of callers that wait for something, where it may have ended them.
+    #[cfg_attr(
+        not(feature = "teams"),
+        expect(clippy::unused_async, reason = "an issuer may have to be asked")
+    )]
+    async fn ask_again(&self) {
+        #[cfg(feature = "teams")]
+        {
+            let waiting = |held: &Arc<ClientSession>| held.pool.open() != (0, 0);
+            let waiting = self.all().into_iter().filter(waiting);
+            let callers: BTreeSet<String> = waiting.map(|held| held.principal.clone()).collect();
+            let asked = callers
+                .iter()
+                .map(|caller| self.runtime.callers.ask_again(caller));
+            futures::future::join_all(asked).await;
+        }
     }
 
     /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until their time is over.
@@ -286,11 +323,27 @@ impl McpEndpoint {
                 let upstream = HttpUpstream::new(url, self.max_frame, repeating)?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), upstream.clone(), record);
+                #[cfg(feature = "teams")]
+                if let Some(exchange) = &self.exchange {
+                    upstream.exchange_tokens(exchange.clone());
+                }
                 upstream.attach(&session);
                 self.tokio.spawn(driver.run());
                 let driver = None;
                 Ok(Started { session, driver })
             }
+        }
+    }
+
+    /// Returns the credentials of a request that go on to the server.
+    fn credentials(&self) -> Credentials {
+        match &self.server.credentials {
+            UpstreamCredentials::Usual if self.runtime.callers.forwards_credentials() => {
+                Credentials::Passed(AUTHORIZATION)
+            }
+            UpstreamCredentials::Usual | UpstreamCredentials::Operator => Credentials::Withheld,
+            UpstreamCredentials::Pass(header) => Credentials::Passed(header.clone()),
+            UpstreamCredentials::Exchange { .. } => Credentials::Exchanged,
         }
     }
 
@@ -304,7 +357,7 @@ impl McpEndpoint {
             pool,
             client,
             principal: caller.get().binding().to_owned(),
-            forwards_credentials: self.runtime.callers.forwards_credentials(),
+            credentials: self.credentials(),
             stream_ids: AtomicU64::new(0),
             used: AtomicU64::new(clock::now().as_millis()),
         })
@@ -418,6 +471,7 @@ async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
         let Some(endpoint) = endpoint.upgrade() else {
             return;
         };
+        endpoint.ask_again().await;
         // Ending a session may wait for its driver.
         let ended = tokio::task::spawn_blocking(move || endpoint.end_revoked()).await;
         if let Err(error) = ended {

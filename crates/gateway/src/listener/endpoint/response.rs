@@ -41,7 +41,7 @@ pub(super) async fn take(
     }
     let frame = Frame::Seen(&message.frame, &message.index);
     let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
-    let carried = carried(headers, held.forwards_credentials);
+    let carried = carried(headers, &held.credentials);
     if message.shape != Shape::Request {
         // Requests that come without a session are given up by closing their streams: a notification could name another
         // client's (2026-07-28, transports).
@@ -102,7 +102,10 @@ async fn answer(
         left.done();
         // A client that proves to the gateway who it is has nothing to show a server: it must not ask the server's issuer for a
         // token, which would come here.
-        if let Some(challenge) = first.challenge.filter(|_| left.held.forwards_credentials) {
+        if let Some(challenge) = first
+            .challenge
+            .filter(|_| left.held.credentials.are_passed())
+        {
             return challenged(&challenge, first.frame);
         }
         let status = if in_rounds {

@@ -15,7 +15,7 @@ use mcp_elicit_record::clock;
 use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
 
-use super::{Fate, HttpUpstream, Outgoing, Sent, words_of};
+use super::{Fate, HttpUpstream, Outgoing, Unsent, words_of};
 use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::headers::{LAST_EVENT, SESSION};
@@ -326,11 +326,12 @@ impl HttpUpstream {
         }
     }
 
-    async fn listen(&self, last_id: Option<&str>, headers: &HeaderMap) -> Sent {
+    async fn listen(&self, last_id: Option<&str>, headers: &HeaderMap) -> Result<Response, Unsent> {
+        let headers = self.authorized(headers.clone()).await?;
         let mut request = self
             .client
             .get(self.url.clone())
-            .headers(headers.clone())
+            .headers(headers)
             .header(ACCEPT, "text/event-stream");
         for (name, value) in self.session_headers() {
             request = request.header(name, value);
@@ -338,7 +339,7 @@ impl HttpUpstream {
         if let Some(id) = last_id {
             request = request.header(LAST_EVENT, id);
         }
-        request.send().await
+        Ok(request.send().await?)
     }
 
     /// The stream on which a server of the pushed era says what belongs to no request, opened again as often as it is closed.

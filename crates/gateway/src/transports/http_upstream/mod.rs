@@ -4,6 +4,8 @@
 mod exchange;
 mod failure;
 mod param_headers;
+#[cfg(feature = "teams")]
+mod token_exchange;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +31,9 @@ use crate::frame::Frame;
 use crate::headers::{SESSION, VERSION, rounds_headers};
 use crate::runtime::StartError;
 use crate::session::{ServerTransport, Session};
+
+#[cfg(feature = "teams")]
+pub(crate) use token_exchange::TokenExchange;
 
 /// The address of a server over HTTP.
 #[derive(Clone, Debug)]
@@ -99,6 +104,9 @@ pub(crate) struct HttpUpstream {
     queued: AtomicUsize,
     me: Weak<Self>,
     runtime: Handle,
+    /// The exchange of callers' tokens for the server's own.
+    #[cfg(feature = "teams")]
+    exchange: OnceLock<Arc<TokenExchange>>,
 }
 
 #[derive(Default)]
@@ -153,6 +161,26 @@ impl Outgoing {
 /// The upstream's answer, or why there is none.
 type Sent = Result<Response, reqwest::Error>;
 
+/// Why a message has no answer of the upstream.
+enum Unsent {
+    /// Sending failed.
+    Failed(reqwest::Error),
+    /// It was not sent: there is no token for the server. In words.
+    NoToken(String),
+}
+
+impl From<reqwest::Error> for Unsent {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<String> for Unsent {
+    fn from(why: String) -> Self {
+        Self::NoToken(why)
+    }
+}
+
 impl HttpUpstream {
     /// A server at this URL. Runs in a tokio runtime.
     pub(crate) fn new(
@@ -186,9 +214,68 @@ impl HttpUpstream {
             queued: AtomicUsize::new(0),
             me: me.clone(),
             runtime: Handle::current(),
+            #[cfg(feature = "teams")]
+            exchange: OnceLock::new(),
         });
         tokio::spawn(send_in_order(Arc::downgrade(&server), outgoing));
         Ok(server)
+    }
+
+    /// Sends an exchanged token in place of each caller's.
+    #[cfg(feature = "teams")]
+    pub(crate) fn exchange_tokens(&self, exchange: Arc<TokenExchange>) {
+        let _set_once = self.exchange.set(exchange);
+    }
+
+    /// Returns the headers as they go to the server: with a token of its own where callers' tokens are exchanged.
+    ///
+    /// # Errors
+    /// When there is none, in words.
+    #[cfg(feature = "teams")]
+    async fn authorized(&self, mut headers: HeaderMap) -> Result<HeaderMap, String> {
+        if let Some(exchange) = self.exchange.get()
+            && let Some(callers) = headers.remove(AUTHORIZATION)
+            && let Some(own) = exchange.authorization(&callers).await?
+        {
+            headers.insert(AUTHORIZATION, own);
+        }
+        Ok(headers)
+    }
+
+    /// Returns the headers as they go to the server.
+    #[cfg(not(feature = "teams"))]
+    #[expect(
+        clippy::unused_async,
+        clippy::unnecessary_wraps,
+        reason = "a token may have to be exchanged"
+    )]
+    async fn authorized(&self, headers: HeaderMap) -> Result<HeaderMap, String> {
+        Ok(headers)
+    }
+
+    /// Returns `true` if a request that the server refused like this is worth another try with a new token.
+    fn renews_token(&self, status: StatusCode, headers: &HeaderMap) -> bool {
+        #[cfg(feature = "teams")]
+        if status == StatusCode::UNAUTHORIZED
+            && let Some(exchange) = self.exchange.get()
+            && let Some(callers) = headers.get(AUTHORIZATION)
+        {
+            exchange.drop_for(callers);
+            return true;
+        }
+        let _ = (status, headers);
+        false
+    }
+
+    /// Posts a message, once more where its token is not taken any more.
+    async fn post(&self, outgoing: &Outgoing) -> Result<Response, Unsent> {
+        let headers = self.authorized(outgoing.headers.clone()).await?;
+        let response = self.post_with(outgoing, headers).await?;
+        if !self.renews_token(response.status(), &outgoing.headers) {
+            return Ok(response);
+        }
+        let headers = self.authorized(outgoing.headers.clone()).await?;
+        Ok(self.post_with(outgoing, headers).await?)
     }
 
     /// Ties the server to its session.
@@ -204,9 +291,13 @@ impl HttpUpstream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn post(&self, outgoing: &Outgoing) -> impl Future<Output = Sent> + use<> {
+    fn post_with(
+        &self,
+        outgoing: &Outgoing,
+        headers: HeaderMap,
+    ) -> impl Future<Output = Sent> + use<> {
         let mut request = self.client.post(self.url.clone());
-        request = request.headers(outgoing.headers.clone());
+        request = request.headers(headers);
         request = request
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
@@ -318,7 +409,11 @@ impl Fate {
     }
 
     /// By how sending to this address failed.
-    fn of_failure(error: &reqwest::Error, at: &Url) -> Self {
+    fn of_failure(error: &Unsent, at: &Url) -> Self {
+        let error = match error {
+            Unsent::Failed(error) => error,
+            Unsent::NoToken(why) => return Self::Refused(why.clone()),
+        };
         // Nothing was sent without a connection.
         let never_sent = error.is_connect() || error.is_builder();
         let why = failure::words(error, at);
@@ -470,12 +565,22 @@ impl ServerTransport for HttpUpstream {
             return;
         };
         let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
-        if let Some(authorization) = &state.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
+        let authorization = state.authorization.clone();
         drop(state);
+        let me = self.me.upgrade();
         // A server that does not take it keeps the session until it times out there.
-        tokio::spawn(request.send());
+        self.runtime.spawn(async move {
+            let headers = authorization.map(|value| HeaderMap::from_iter([(AUTHORIZATION, value)]));
+            let headers = match (headers, me) {
+                (Some(headers), Some(me)) => me.authorized(headers).await,
+                // No credentials go to a server that is not known any more.
+                (None, _) | (_, None) => Ok(HeaderMap::new()),
+            };
+            if let Ok(headers) = headers {
+                request = request.headers(headers);
+            }
+            let _ = request.send().await;
+        });
     }
 }
 
