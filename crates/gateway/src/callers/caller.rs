@@ -121,6 +121,7 @@ impl Caller {
     }
 
     /// Returns when the proof ends; `None` for one that does not.
+    #[cfg(feature = "teams")]
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         self.expires_at
     }
@@ -154,6 +155,7 @@ impl CurrentCaller {
     }
 
     /// Takes what another proof of the same caller says. Returns `false` if it ends earlier than the one before.
+    #[cfg(feature = "teams")]
     pub(super) fn renew(&self, caller: &Caller) -> bool {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_newest =

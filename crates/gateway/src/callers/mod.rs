@@ -21,7 +21,6 @@ pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::runtime::StartError;
-#[cfg(feature = "teams")]
 use crate::transports::http_upstream::TokenExchange;
 
 /// The prefix of a caller with an API key.
@@ -114,6 +113,8 @@ impl Callers {
         from: Option<IpAddr>,
         resources: &[String],
     ) -> Result<Caller, Unauthenticated> {
+        #[cfg(not(feature = "teams"))]
+        let _ = resources;
         match self {
             Self::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
                 None => "anonymous".to_owned(),
@@ -169,6 +170,8 @@ impl Callers {
     /// Returns `true` if a caller that may not be served now may come back with another proof, and collect what it asked for: one whose
     /// access token has expired.
     pub(crate) fn may_come_back(&self, caller: &str) -> bool {
+        #[cfg(not(feature = "teams"))]
+        let _ = caller;
         match self {
             Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => false,
             #[cfg(feature = "teams")]
@@ -196,22 +199,23 @@ impl Callers {
     }
 
     /// Returns the exchange of callers' tokens for those of this resource; `None` where callers have none.
-    #[cfg(feature = "teams")]
     pub(crate) fn token_exchange(
         &self,
         resource: &str,
         scopes: &[String],
     ) -> Option<Arc<TokenExchange>> {
-        let Self::Oidc(callers) = self else {
-            return None;
-        };
-        // Checked when the callers' own checks were made of it.
-        let provider = oidc::provider(callers.settings()).ok()?;
-        Some(TokenExchange::new(
-            provider,
-            resource.to_owned(),
-            scopes.to_vec(),
-        ))
+        #[cfg(not(feature = "teams"))]
+        let _ = (resource, scopes);
+        match self {
+            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => None,
+            #[cfg(feature = "teams")]
+            Self::Oidc(callers) => {
+                // Checked when the callers' own checks were made of it.
+                let provider = oidc::provider(callers.settings()).ok()?;
+                let (resource, scopes) = (resource.to_owned(), scopes.to_vec());
+                Some(TokenExchange::new(provider, resource, scopes))
+            }
+        }
     }
 
     /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.

@@ -38,9 +38,7 @@ use crate::session::Session;
 use crate::session::pool::{self, Beside, Pool, Start, Started};
 use crate::transports::child::ChildTransport;
 use crate::transports::child_limit::ChildLimit;
-#[cfg(feature = "teams")]
-use crate::transports::http_upstream::TokenExchange;
-use crate::transports::http_upstream::{HeaderSource, HttpUpstream};
+use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange};
 use crate::transports::stdio::{drive, fault_of};
 use header_checks::{
     Credentials, cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
@@ -67,7 +65,6 @@ pub(crate) struct McpEndpoint {
     max_frame: usize,
     origin_guard: OriginGuard,
     /// The exchange of callers' tokens for the server's.
-    #[cfg(feature = "teams")]
     exchange: Option<Arc<TokenExchange>>,
     /// Its addresses, for one of which an access token has to be.
     resources: Vec<String>,
@@ -108,7 +105,6 @@ impl McpEndpoint {
         resources: Vec<String>,
         children: Arc<ChildLimit>,
     ) -> Arc<Self> {
-        #[cfg(feature = "teams")]
         let exchange = match &server.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
                 runtime.callers.token_exchange(resource, scopes)
@@ -118,7 +114,6 @@ impl McpEndpoint {
             | UpstreamCredentials::Pass(_) => None,
         };
         let endpoint = Arc::new(Self {
-            #[cfg(feature = "teams")]
             exchange,
             runtime,
             server,
@@ -201,21 +196,15 @@ impl McpEndpoint {
     }
 
     /// Asks the issuer again about the tokens of callers that wait for something, where it may have ended them.
-    #[cfg_attr(
-        not(feature = "teams"),
-        expect(clippy::unused_async, reason = "an issuer may have to be asked")
-    )]
+    #[cfg(feature = "teams")]
     async fn ask_again(&self) {
-        #[cfg(feature = "teams")]
-        {
-            let waiting = |held: &Arc<ClientSession>| held.pool.open() != (0, 0);
-            let waiting = self.all().into_iter().filter(waiting);
-            let callers: BTreeSet<String> = waiting.map(|held| held.principal.clone()).collect();
-            let asked = callers
-                .iter()
-                .map(|caller| self.runtime.callers.ask_again(caller));
-            futures::future::join_all(asked).await;
-        }
+        let waiting = |held: &Arc<ClientSession>| held.pool.open() != (0, 0);
+        let waiting = self.all().into_iter().filter(waiting);
+        let callers: BTreeSet<String> = waiting.map(|held| held.principal.clone()).collect();
+        let asked = callers
+            .iter()
+            .map(|caller| self.runtime.callers.ask_again(caller));
+        futures::future::join_all(asked).await;
     }
 
     /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until their time is over.
@@ -323,7 +312,6 @@ impl McpEndpoint {
                 let upstream = HttpUpstream::new(url, self.max_frame, repeating)?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), upstream.clone(), record);
-                #[cfg(feature = "teams")]
                 if let Some(exchange) = &self.exchange {
                     upstream.exchange_tokens(exchange.clone());
                 }
@@ -471,6 +459,7 @@ async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
         let Some(endpoint) = endpoint.upgrade() else {
             return;
         };
+        #[cfg(feature = "teams")]
         endpoint.ask_again().await;
         // Ending a session may wait for its driver.
         let ended = tokio::task::spawn_blocking(move || endpoint.end_revoked()).await;

@@ -6,6 +6,9 @@ mod failure;
 mod param_headers;
 #[cfg(feature = "teams")]
 mod token_exchange;
+#[cfg(not(feature = "teams"))]
+#[path = "token_exchange_absent.rs"]
+mod token_exchange;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +35,6 @@ use crate::headers::{SESSION, VERSION, rounds_headers};
 use crate::runtime::StartError;
 use crate::session::{ServerTransport, Session};
 
-#[cfg(feature = "teams")]
 pub(crate) use token_exchange::TokenExchange;
 
 /// The address of a server over HTTP.
@@ -105,7 +107,6 @@ pub(crate) struct HttpUpstream {
     me: Weak<Self>,
     runtime: Handle,
     /// The exchange of callers' tokens for the server's own.
-    #[cfg(feature = "teams")]
     exchange: OnceLock<Arc<TokenExchange>>,
 }
 
@@ -214,7 +215,6 @@ impl HttpUpstream {
             queued: AtomicUsize::new(0),
             me: me.clone(),
             runtime: Handle::current(),
-            #[cfg(feature = "teams")]
             exchange: OnceLock::new(),
         });
         tokio::spawn(send_in_order(Arc::downgrade(&server), outgoing));
@@ -222,7 +222,6 @@ impl HttpUpstream {
     }
 
     /// Sends an exchanged token in place of each caller's.
-    #[cfg(feature = "teams")]
     pub(crate) fn exchange_tokens(&self, exchange: Arc<TokenExchange>) {
         let _set_once = self.exchange.set(exchange);
     }
@@ -231,7 +230,6 @@ impl HttpUpstream {
     ///
     /// # Errors
     /// When there is none, in words.
-    #[cfg(feature = "teams")]
     async fn authorized(&self, mut headers: HeaderMap) -> Result<HeaderMap, String> {
         if let Some(exchange) = self.exchange.get()
             && let Some(callers) = headers.remove(AUTHORIZATION)
@@ -242,20 +240,8 @@ impl HttpUpstream {
         Ok(headers)
     }
 
-    /// Returns the headers as they go to the server.
-    #[cfg(not(feature = "teams"))]
-    #[expect(
-        clippy::unused_async,
-        clippy::unnecessary_wraps,
-        reason = "a token may have to be exchanged"
-    )]
-    async fn authorized(&self, headers: HeaderMap) -> Result<HeaderMap, String> {
-        Ok(headers)
-    }
-
     /// Returns `true` if a request that the server refused like this is worth another try with a new token.
     fn renews_token(&self, status: StatusCode, headers: &HeaderMap) -> bool {
-        #[cfg(feature = "teams")]
         if status == StatusCode::UNAUTHORIZED
             && let Some(exchange) = self.exchange.get()
             && let Some(callers) = headers.get(AUTHORIZATION)
@@ -263,7 +249,6 @@ impl HttpUpstream {
             exchange.drop_for(callers);
             return true;
         }
-        let _ = (status, headers);
         false
     }
 
