@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
-use mcp_elicit_gateway::config::UpstreamCredentials;
 use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server,
-    Target, bounds, is_origin, retention,
+    Target, UpstreamCredentials, bounds, is_origin, retention,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_relay::RelaySettings;
