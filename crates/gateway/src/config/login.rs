@@ -512,7 +512,8 @@ mod tests {
         ] {
             let error = login(top, &table).unwrap_err();
             assert!(
-                error.contains(&format!("line {line}")) && error.contains(words),
+                (error.contains(&format!("line {line}")) || error.contains(&format!("  {line}:")))
+                    && error.contains(words),
                 "{top}\n{table}\n{error}"
             );
         }
