@@ -13,12 +13,12 @@ use super::{Auth, ConfigError};
 /// The credentials that go to a server with the calls of HTTP callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamCredentials {
-    /// What the client sends as `Authorization`, unless callers prove to the gateway with it who they are; else the operator's token.
+    /// The `Authorization` of the client, unless callers prove to the gateway with it who they are; else the operator's token.
     #[default]
     Usual,
     /// The operator's token, or none.
     Operator,
-    /// What the client sends in this header, as `Authorization`.
+    /// The value of this header of the client, as `Authorization`.
     Pass(HeaderName),
     /// A token for this resource, exchanged for the caller's own (RFC 8693).
     Exchange {
