@@ -22,6 +22,10 @@ pub(crate) struct DemoArgs {
     #[arg(long, requires = "gateway", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     terminal: bool,
 
+    /// Show a team: a login, two people, and rules that want both of them (in builds with the feature `full`)
+    #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
+    team: bool,
+
     #[command(flatten)]
     answers: AnswerArgs,
 }
@@ -52,6 +56,9 @@ const TRY_NEXT: [(&str, &str); 5] = [
 
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
+    if args.team {
+        return play_team();
+    }
     if args.gateway {
         return in_order(demo_gateway::run(args.answers, args.terminal));
     }
@@ -86,4 +93,17 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         output::say_what_to_try(&TRY_NEXT);
     }
     Ok(exit)
+}
+
+#[cfg(feature = "full")]
+fn play_team() -> Result<Exit, Failure> {
+    super::in_runtime(super::demo_team::run())
+}
+
+#[cfg(not(feature = "full"))]
+fn play_team() -> Result<Exit, Failure> {
+    Err(
+        Failure::usage("this build has no `demo --team`: it belongs to the cargo feature `full`")
+            .hint("run it with `cargo run --release --features full -- demo --team`."),
+    )
 }

@@ -7,6 +7,8 @@ mod call;
 mod demo;
 mod demo_gateway;
 mod demo_server;
+#[cfg(feature = "full")]
+mod demo_team;
 mod gateway;
 mod inbox;
 mod keys;

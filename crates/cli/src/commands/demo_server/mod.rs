@@ -1,5 +1,6 @@
 //! `mcp-elicit demo-server`: a small MCP server whose tools ask, for trying clients, gateways and this program itself.
 
+mod backups;
 mod tools;
 
 use std::net::SocketAddr;
@@ -7,15 +8,16 @@ use std::net::SocketAddr;
 use axum::serve::ListenerExt as _;
 use clap::Args;
 use mcp_elicit_server::{ElicitingExt as _, ElicitingServer, ServerSettings};
-use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::{RoleServer, Service, ServiceExt as _};
 
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
 use crate::output;
+use backups::Backups;
 use tools::Demo;
 
 /// Serve four tools that ask: deploy, profile, connect-account and plan-trip
@@ -26,13 +28,18 @@ pub(crate) struct DemoServerArgs {
     /// Speak Streamable HTTP at this address instead, under /mcp; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", alias = "http")]
     listen: Option<SocketAddr>,
+
+    /// Serve `list_backups` and `delete_backup` instead, which ask nothing: for a gateway that asks before a call
+    #[arg(long, conflicts_with = "listen")]
+    backups: bool,
 }
 
 pub(crate) fn run(args: &DemoServerArgs) -> Result<Exit, Failure> {
     in_runtime(async {
         match args.listen {
             Some(address) => over_http(address).await,
-            None => over_stdio().await,
+            None if args.backups => over_stdio(Backups).await,
+            None => over_stdio(server(ServerSettings::default())).await,
         }
     })
 }
@@ -41,11 +48,8 @@ fn server(settings: ServerSettings) -> ElicitingServer<Demo> {
     Demo.eliciting(settings.audience("mcp-elicit demo-server"))
 }
 
-async fn over_stdio() -> Result<Exit, Failure> {
-    let running = match server(ServerSettings::default())
-        .serve(rmcp::transport::stdio())
-        .await
-    {
+async fn over_stdio(server: impl Service<RoleServer>) -> Result<Exit, Failure> {
+    let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,
         // A client may change its mind; nothing went wrong here.
         Err(ServerInitializeError::ConnectionClosed(_)) => {

@@ -1,0 +1,325 @@
+//! `demo --team`: two people, a server that asks and one that does not, a rule that wants both of them, and their company's login.
+//!
+//! Four programs play it as in a real setup: this one is the client, which declares no elicitation, and the issuer of the login; a
+//! gateway is started with a configuration file that is shown; the gateway starts both servers. Each person answers on the gateway's
+//! pages, in a browser of their own.
+
+mod issuer;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use self::issuer::{Client, Issuer, NoRandomness, Person};
+use crate::call_session::events::Events;
+use crate::call_session::handler::Handler;
+use crate::call_session::{failures, stop};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, HINT, styled};
+
+/// The people of the demo.
+const PEOPLE: [Person; 2] = [
+    Person {
+        subject: "demo-ada",
+        name: "Ada",
+        mail: "ada@example.com",
+        part: "in the group ops, and an administrator",
+    },
+    Person {
+        subject: "demo-bob",
+        name: "Bob",
+        mail: "bob@example.com",
+        part: "in the group ops",
+    },
+];
+
+/// The time that a person may take for an answer, and the gateway to hold the call for it.
+const HOLD_SECONDS: u64 = 3600;
+/// The time that the gateway has to start.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Commands to try next.
+const TRY_NEXT: [(&str, &str); 2] = [
+    (
+        "mcp-elicit rules check gateway.toml",
+        "find every mistake in a file of your own",
+    ),
+    (
+        "mcp-elicit gateway --config gateway.toml",
+        "the same with your servers and your issuer: docs/teams.md",
+    ),
+];
+
+/// The addresses of the demo's parts.
+struct Addresses {
+    gateway: SocketAddr,
+    inbox: SocketAddr,
+    issuer: SocketAddr,
+}
+
+/// Plays the demo to its end.
+pub(crate) async fn run() -> Result<Exit, Failure> {
+    let stop = stop::listen()?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::usage("no folder for the demo").because(error))?;
+    let (listener, at) = addresses().await.map_err(no_port)?;
+    let secret = start_issuer(listener, &at)?;
+    let file = write_config(folder.path(), &at, &secret)?;
+    introduce(&file, &at);
+    let mut gateway = Gateway::start(&file, &stop).await?;
+    gateway.wait_until_it_listens(at.gateway).await?;
+    let played = play(&at, &stop).await;
+    gateway.end().await;
+    let exit = played?;
+    output::say_what_to_try(&TRY_NEXT);
+    Ok(exit)
+}
+
+/// Chooses free ports. The issuer's is kept; the others are free again for the gateway, which is started at once.
+async fn addresses() -> io::Result<(TcpListener, Addresses)> {
+    let free = || TcpListener::bind(("127.0.0.1", 0));
+    let (issuer, gateway, inbox) = (free().await?, free().await?, free().await?);
+    let at = Addresses {
+        gateway: gateway.local_addr()?,
+        inbox: inbox.local_addr()?,
+        issuer: issuer.local_addr()?,
+    };
+    Ok((issuer, at))
+}
+
+fn no_port(error: io::Error) -> Failure {
+    Failure::usage("there is no free port on this machine").because(error)
+}
+
+/// Serves the issuer until this process ends, and returns the secret of the inbox there.
+fn start_issuer(listener: TcpListener, at: &Addresses) -> Result<String, Failure> {
+    let no_key = |error: NoRandomness| Failure::usage("cannot make a key").because(error);
+    let secret = issuer::secret().map_err(no_key)?;
+    let client = Client {
+        id: "inbox",
+        secret: secret.clone(),
+        redirect_uri: format!("http://{}/login/return", at.inbox),
+    };
+    let issuer = Issuer::new(format!("http://{}", at.issuer), client, &PEOPLE).map_err(no_key)?;
+    tokio::spawn(async move { axum::serve(listener, issuer.router()).await });
+    Ok(secret)
+}
+
+/// Returns the configuration of the gateway, as an operator would write it.
+fn config(folder: &Path, at: &Addresses, program: &Path) -> String {
+    let text = |value: &dyn std::fmt::Display| json!(value.to_string()).to_string();
+    let path = |name: &str| text(&folder.join(name).display());
+    let program = text(&program.display());
+    let mut file = format!(
+        r#"listen = "{gateway}"        # where clients connect: /mcp/deploy and /mcp/backups
+inbox = "{inbox}"         # where people answer
+inbox-url = "http://{inbox}"
+state = {state}
+
+[login]                            # the company's login, here the demo's
+mode = "oidc"
+issuer = "http://{issuer}"
+client-id = "inbox"
+client-secret = {{ file = {secret} }}
+
+[roles]
+admin = ["person:ada"]
+
+"#,
+        gateway = at.gateway,
+        inbox = at.inbox,
+        issuer = at.issuer,
+        state = path("state"),
+        secret = path("inbox.secret"),
+    );
+    for person in PEOPLE {
+        // Writing into a String cannot fail.
+        let _ = write!(
+            file,
+            "[people.{}]\nmail = \"{}\"\n\n",
+            person.name.to_lowercase(),
+            person.mail
+        );
+    }
+    let _ = write!(
+        file,
+        r#"[groups]
+ops = ["ada", "bob"]
+
+[[rules]]                          # `deploy` asks where to: two people of ops must agree
+name = "deployments"
+server = "deploy"
+ask = {{ group = "ops", need = 2 }}
+deadline = "1h"
+
+[[rules]]                          # `delete_backup` asks nothing: two people of ops approve the call
+name = "deletions"
+server = "backups"
+tool = "delete_*"
+approve = true
+ask = {{ group = "ops", need = 2 }}
+edit = ["/archive"]
+deadline = "1h"
+
+[servers.deploy]
+command = [{program}, "demo-server"]
+hold = {HOLD_SECONDS}
+
+[servers.backups]
+command = [{program}, "demo-server", "--backups"]
+hold = {HOLD_SECONDS}
+"#
+    );
+    file
+}
+
+fn write_config(folder: &Path, at: &Addresses, secret: &str) -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::usage("cannot find this program to start the demo's servers").because(error)
+    })?;
+    let file = folder.join("gateway.toml");
+    let unwritable =
+        |error: io::Error| Failure::usage("cannot write the demo's configuration").because(error);
+    let secret_file = folder.join("inbox.secret");
+    std::fs::write(&secret_file, secret).map_err(unwritable)?;
+    std::fs::write(&file, config(folder, at, &program)).map_err(unwritable)?;
+    Ok(file)
+}
+
+fn introduce(file: &Path, at: &Addresses) {
+    output::say("Starting four programs, as in a real setup:");
+    for (name, what) in [
+        ("issuer", "your company's login; here it knows Ada and Bob"),
+        (
+            "gateway",
+            "the clients' address, the rules, and the pages where people answer",
+        ),
+        ("deploy", "a server that asks where to deploy"),
+        (
+            "backups",
+            "a server that asks nothing, so the gateway asks before it deletes",
+        ),
+    ] {
+        output::say(format_args!("  {name:<8} {what}"));
+    }
+    output::say(format_args!(
+        "The gateway's configuration: {}",
+        file.display()
+    ));
+    output::say("");
+    let address = format!("http://{}/", at.inbox);
+    output::say(format_args!("{} {address}", styled(HINT, "Answer here:")));
+    output::say(
+        "  Sign in as Ada there, and as Bob in a private window of the same browser or in another one.",
+    );
+    output::say("");
+}
+
+/// The gateway as a process of its own.
+struct Gateway {
+    child: Child,
+}
+
+impl Gateway {
+    async fn start(file: &Path, stop: &CancellationToken) -> Result<Self, Failure> {
+        let failed =
+            |error: io::Error| Failure::connection("cannot start the gateway").because(error);
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(["gateway", "--config"])
+            .arg(file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        if let Some(stderr) = child.stderr.take() {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                let mut lines = BufReader::new(stderr).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    if stop.is_cancelled() {
+                        break;
+                    }
+                    if line.contains("ERROR") || line.starts_with("error") {
+                        output::say(line);
+                    }
+                }
+            });
+        }
+        Ok(Self { child })
+    }
+
+    /// Waits until clients can connect.
+    async fn wait_until_it_listens(&mut self, at: SocketAddr) -> Result<(), Failure> {
+        let listens = async {
+            while TcpStream::connect(at).await.is_err() {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let ended = tokio::select! {
+            () = listens => return Ok(()),
+            ended = self.child.wait() => ended,
+            () = tokio::time::sleep(STARTS_WITHIN) => {
+                return Err(Failure::connection("the gateway did not start in time"));
+            }
+        };
+        let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+        Err(Failure::connection(format!(
+            "the gateway did not start: {ended}"
+        )))
+    }
+
+    async fn end(mut self) {
+        // One that has ended is as good.
+        let _ = self.child.kill().await;
+    }
+}
+
+/// Makes both calls, one after the other, as a client that cannot ask.
+async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure> {
+    let mut arguments = Map::new();
+    arguments.insert("name".to_owned(), json!("2026-11-01"));
+    let calls: [(&str, &str, Map<String, Value>); 2] = [
+        ("deploy", "deploy", Map::new()),
+        ("backups", "delete_backup", arguments),
+    ];
+    for (server, tool, arguments) in calls {
+        let target = Target::Url(format!("http://{}/mcp/{server}", at.gateway));
+        let events = Events::new(false, stop.clone());
+        let client = ElicitingClient::new(
+            Handler::new(true),
+            server.to_owned(),
+            ClientSettings::default(),
+        );
+        let connection = Connection::open(&target, client, &ConnectOptions::default())
+            .await
+            .map_err(|error| failures::connecting(error, &target))?;
+        output::say(format_args!(
+            "An agent calls {tool} of {server}. It waits for two people of ops."
+        ));
+        let options = CallOptions {
+            stop: stop.clone(),
+            ..CallOptions::default()
+        };
+        let called = connection.call_tool(tool, arguments, &options).await;
+        let said = failures::ServerOutput::from_connection(&connection);
+        connection.close().await;
+        let result = called.map_err(|error| failures::calling(error, &said, None))?;
+        events.result(&result)?;
+    }
+    Ok(Exit::Done)
+}
