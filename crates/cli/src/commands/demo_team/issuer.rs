@@ -5,6 +5,7 @@
 //! keeps no session: each login asks again, so that one person can be everybody in turn.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{Form, Query, State};
@@ -372,12 +373,14 @@ impl Issuer {
         let mut buttons = String::new();
         for (number, person) in self.people.iter().enumerate() {
             let Person { name, part, .. } = person;
-            buttons.push_str(&format!(
+            // Writing into a String cannot fail.
+            let _ = write!(
+                buttons,
                 "<form class=\"acts\" method=\"post\" action=\"/authorize\">\
                  <input type=\"hidden\" name=\"login\" value=\"{login}\">\
                  <input type=\"hidden\" name=\"person\" value=\"{number}\">\
                  <button class=\"btn main\" type=\"submit\">Sign in as {name}</button> <span class=\"facts\">{part}</span></form>"
-            ));
+            );
         }
         format!(
             "<section class=\"card ask\" aria-labelledby=\"head\"><h1 id=\"head\">Who are you?</h1>\

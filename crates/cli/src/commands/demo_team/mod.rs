@@ -78,7 +78,7 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     let secret = start_issuer(listener, &at)?;
     let file = write_config(folder.path(), &at, &secret)?;
     introduce(&file, &at);
-    let mut gateway = Gateway::start(&file, &stop).await?;
+    let mut gateway = Gateway::start(&file, &stop)?;
     gateway.wait_until_it_listens(at.gateway).await?;
     let played = play(&at, &stop).await;
     gateway.end().await;
@@ -233,7 +233,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    async fn start(file: &Path, stop: &CancellationToken) -> Result<Self, Failure> {
+    fn start(file: &Path, stop: &CancellationToken) -> Result<Self, Failure> {
         let failed =
             |error: io::Error| Failure::connection("cannot start the gateway").because(error);
         let program = std::env::current_exe().map_err(failed)?;
