@@ -22,7 +22,7 @@ use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::login::directory::{Directory, DirectoryNow, Sight};
+use super::login::directory::{Directory, DirectoryNow, Sight, short_name};
 
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
@@ -430,13 +430,42 @@ fn ended(row: &Row) -> Option<Ended> {
     Some(Ended {
         how,
         at,
-        by: exchange.ended_by().map(str::to_owned),
+        by: exchange.ended_by().map(in_words),
     })
+}
+
+/// Returns who ended a question, in words: people of a rule are recorded as `person:NAME`.
+fn in_words(by: &str) -> String {
+    let names: Option<Vec<&str>> = by
+        .split(", ")
+        .map(|one| one.strip_prefix("person:").map(short_name))
+        .collect();
+    match names {
+        Some(names) => format!("by {}", names.join(" and ")),
+        None => by.to_owned(),
+    }
+}
+
+/// Returns what became of a call that waited for approval; `None` for other questions.
+fn approval_note(row: &Row) -> Option<String> {
+    row.team.as_ref().filter(|team| team.is_approval)?;
+    let line = match row.lifecycle.phase() {
+        Phase::Answered => "The call was approved.",
+        Phase::Declined => "The call was declined: its server never heard of it.",
+        Phase::TimedOut => "Nobody approved the call in time: its server never heard of it.",
+        Phase::Asked | Phase::Shown | Phase::Cancelled | Phase::Withdrawn | Phase::Failed => {
+            return None;
+        }
+    };
+    Some(line.to_owned())
 }
 
 /// Returns what a person should know where no call waits for the question; `None` where one does.
 fn waiting_note(record: &Record, row: &Row) -> Option<String> {
     let exchange = &row.lifecycle;
+    if let Some(line) = approval_note(row) {
+        return Some(line);
+    }
     if record.is_waited_for(row) {
         return None;
     }

@@ -66,6 +66,7 @@ pub fn team_view(
     );
     let comments = record.comments(row)?.into_iter();
     Ok(Some(TeamView {
+        is_approval: team.is_approval,
         lines: lines(team, claimed_by, is_excluded),
         version: quorum.version(),
         may_act,
@@ -108,13 +109,19 @@ fn lines(team: &Team, claimed_by: Option<&str>, is_excluded: bool) -> Vec<String
         asked.join(", ")
     )];
     if need > 1 {
-        let so_far = match votes {
-            0 => "Nobody has entered answers yet".to_owned(),
-            votes => format!("So far {votes} of them"),
+        let (must, nobody) = if team.is_approval {
+            ("approve the same call", "Nobody has approved it yet")
+        } else {
+            (
+                "agree to the same answers",
+                "Nobody has entered answers yet",
+            )
         };
-        lines.push(format!(
-            "{need} people must agree to the same answers. {so_far}."
-        ));
+        let so_far = match votes {
+            0 => nobody.to_owned(),
+            votes => format!("{votes} of them so far"),
+        };
+        lines.push(format!("{need} people must {must}. {so_far}."));
     }
     if let Some(by) = claimed_by {
         lines.push(format!("{} has claimed the question.", short_name(by)));

@@ -139,7 +139,9 @@ impl Open<'_> {
 
     /// Returns what all its pages show.
     fn asked(&self) -> Asked {
+        let is_approval = self.team.as_ref().is_some_and(|team| team.is_approval);
         let (verb, care) = match self.question.ask() {
+            QuestionBody::Form(_) if is_approval => ("is about to be called", CARE_FORM),
             QuestionBody::Form(_) => ("asks", CARE_FORM),
             QuestionBody::Url(_) => ("asks you to visit a page", CARE_LINK),
         };

@@ -138,13 +138,26 @@ pub(super) struct Leaving {
 impl Asked {
     /// Returns every way out.
     pub(super) fn leavings(&self) -> Vec<Leaving> {
+        let (head, told, yes) = if self.is_approval() {
+            (
+                "Decline this call?",
+                "Its server never hears of it.",
+                "Decline the call",
+            )
+        } else {
+            (
+                "Decline this question?",
+                "The server is told no.",
+                "Decline the question",
+            )
+        };
         let mut leavings = vec![
             Leaving {
                 act: "decline",
                 link: self.links.decline.clone(),
-                head: "Decline this question?",
-                told: "The server is told no.",
-                yes: "Decline the question",
+                head,
+                told,
+                yes,
             },
             Leaving {
                 act: "cancel",
@@ -174,6 +187,7 @@ impl Asked {
     reason = "each act is offered or not, by itself"
 )]
 pub(super) struct TeamPart {
+    pub is_approval: bool,
     pub lines: Vec<String>,
     pub version: u32,
     pub entered: Option<EnteredPart>,
@@ -215,6 +229,11 @@ impl Asked {
     /// Returns `true` if the reader may answer.
     pub(super) fn may_answer(&self) -> bool {
         self.team.as_ref().is_none_or(|team| team.may_act)
+    }
+
+    /// Returns `true` if a call waits for approval, and no server has asked.
+    pub(super) fn is_approval(&self) -> bool {
+        self.team.as_ref().is_some_and(|team| team.is_approval)
     }
 
     /// Returns `true` if the reader may dismiss the question.

@@ -270,6 +270,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         views.map(row).collect()
     };
     TeamPart {
+        is_approval: team.is_approval,
         lines: team.lines,
         version: team.version,
         entered: team.entered.map(|entered| EnteredPart {

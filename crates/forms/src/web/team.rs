@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
     reason = "each act is offered or not, by itself"
 )]
 pub struct TeamView {
+    /// `true` if a call waits for approval, and no server has asked.
+    pub is_approval: bool,
     /// Whole sentences: who is asked, and how many must agree.
     pub lines: Vec<String>,
     /// The version of the entered answers, which an act on them names.

@@ -52,6 +52,10 @@ impl Gate {
     ///
     /// # Errors
     /// When the provider cannot be used as it is configured.
+    #[cfg_attr(
+        not(feature = "teams"),
+        expect(clippy::unnecessary_wraps, reason = "only a provider can be wrong")
+    )]
     pub(crate) fn new(
         settings: LoginSettings,
         rules: RulesNow,

@@ -293,6 +293,7 @@ impl Gateway {
 async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure> {
     let mut arguments = Map::new();
     arguments.insert("name".to_owned(), json!("2026-11-01"));
+    arguments.insert("archive".to_owned(), json!(false));
     let calls: [(&str, &str, Map<String, Value>); 2] = [
         ("deploy", "deploy", Map::new()),
         ("backups", "delete_backup", arguments),
