@@ -61,7 +61,7 @@ struct ByName {
 /// use mcp_elicit_client::responder::{Script, ScriptError};
 ///
 /// let misspelt = Script::from_json(r#"[{ "action": "acept" }]"#);
-/// assert!(matches!(misspelt, Err(ScriptError::Action { place: 1 })));
+/// assert!(matches!(misspelt, Err(ScriptError::Action { location: 1 })));
 /// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]

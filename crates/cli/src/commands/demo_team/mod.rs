@@ -48,6 +48,9 @@ const PEOPLE: [Person; 2] = [
 const HOLD_SECONDS: u64 = 3600;
 /// The time that the gateway has to start.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// The time for which the gateway stays after the last call, so that the last answer's page comes.
+const LAST_PAGE: Duration = Duration::from_secs(3);
+/// The time between two looks whether the gateway has started.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Commands to try next.
@@ -77,10 +80,16 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
     let (listener, at) = addresses().await.map_err(no_port)?;
     let secret = start_issuer(listener, &at)?;
     let file = write_config(folder.path(), &at, &secret)?;
-    introduce(&file, &at);
+    introduce(&file);
     let mut gateway = Gateway::start(&file, &stop)?;
-    gateway.wait_until_it_listens(at.gateway).await?;
+    for part in [at.inbox, at.gateway] {
+        gateway.wait_until_it_listens(part).await?;
+    }
+    say_where(at.inbox);
     let played = play(&at, &stop).await;
+    if played.is_ok() {
+        tokio::time::sleep(LAST_PAGE).await;
+    }
     gateway.end().await;
     let exit = played?;
     output::say_what_to_try(&TRY_NEXT);
@@ -198,7 +207,7 @@ fn write_config(folder: &Path, at: &Addresses, secret: &str) -> Result<PathBuf, 
     Ok(file)
 }
 
-fn introduce(file: &Path, at: &Addresses) {
+fn introduce(file: &Path) {
     output::say("Starting four programs, as in a real setup:");
     for (name, what) in [
         ("issuer", "your company's login; here it knows Ada and Bob"),
@@ -218,8 +227,12 @@ fn introduce(file: &Path, at: &Addresses) {
         "The gateway's configuration: {}",
         file.display()
     ));
+}
+
+/// Says where people answer.
+fn say_where(inbox: SocketAddr) {
     output::say("");
-    let address = format!("http://{}/", at.inbox);
+    let address = format!("http://{inbox}/");
     output::say(format_args!("{} {address}", styled(HINT, "Answer here:")));
     output::say(
         "  Sign in as Ada there, and as Bob in a private window of the same browser or in another one.",
@@ -263,7 +276,7 @@ impl Gateway {
         Ok(Self { child })
     }
 
-    /// Waits until clients can connect.
+    /// Waits until it can be reached at this address.
     async fn wait_until_it_listens(&mut self, at: SocketAddr) -> Result<(), Failure> {
         let listens = async {
             while TcpStream::connect(at).await.is_err() {
@@ -309,6 +322,11 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         let connection = Connection::open(&target, client, &ConnectOptions::default())
             .await
             .map_err(|error| failures::connecting(error, &target))?;
+        // As every client does. The gateway learns from it which arguments an approver may change.
+        let listed = connection.peer().list_all_tools().await;
+        listed.map_err(|error| {
+            Failure::connection(format!("the tools of {server} cannot be listed")).because(error)
+        })?;
         output::say(format_args!(
             "An agent calls {tool} of {server}. It waits for two people of ops."
         ));
