@@ -246,8 +246,10 @@ function keys(form2) {
       else form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
     }
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    const cancel = form2.querySelector("[data-act=cancel]");
+    if (!cancel) return;
     event.preventDefault();
-    form2.querySelector("[data-act=cancel]").click();
+    cancel.click();
   });
   form2.addEventListener("click", (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
@@ -428,8 +430,6 @@ async function renewQuestion() {
   if (form && open === false) location.replace(form.dataset.question);
   else await renewTeam();
 }
-
-// What others did: a claim, entered answers, a comment. A control that has the focus stays.
 async function renewTeam() {
   const old = document.querySelector("[data-team]");
   if (!old || old.contains(document.activeElement)) return;

@@ -42,7 +42,9 @@ pub fn team_view(
     let quorum = team.quorum();
     let me = viewer.person().map(|signed_in| signed_in.person.as_str());
     let is_excluded = quorum.excludes_caller() && standing.is_caller;
-    let may_act = row.lifecycle.is_open() && people.may_act(viewer, row) && !is_excluded;
+    let has_handed_on = me.is_some_and(|me| quorum.has_handed_on(me));
+    let may_act =
+        row.lifecycle.is_open() && people.may_act(viewer, row) && !is_excluded && !has_handed_on;
     let claimed_by = quorum.claimed_by(record.now());
     let claimed_by_other = claimed_by.is_some_and(|by| Some(by) != me);
     let entered = record.entered(row)?.filter(|_| sees_whole);
@@ -67,7 +69,7 @@ pub fn team_view(
     let comments = record.comments(row)?.into_iter();
     Ok(Some(TeamView {
         is_approval: team.is_approval,
-        lines: lines(team, claimed_by, is_excluded),
+        lines: lines(team, claimed_by, is_excluded, has_handed_on),
         version: quorum.version(),
         may_act,
         may_cancel: may_act && is_alone && *quorum.state() == State::Open,
@@ -93,7 +95,12 @@ pub fn team_view(
     }))
 }
 
-fn lines(team: &Team, claimed_by: Option<&str>, is_excluded: bool) -> Vec<String> {
+fn lines(
+    team: &Team,
+    claimed_by: Option<&str>,
+    is_excluded: bool,
+    has_handed_on: bool,
+) -> Vec<String> {
     let quorum = team.quorum();
     let asked: Vec<String> = quorum
         .addressees()
@@ -103,11 +110,7 @@ fn lines(team: &Team, claimed_by: Option<&str>, is_excluded: bool) -> Vec<String
         .collect();
     let need = quorum.need().get();
     let votes = quorum.votes().len();
-    let mut lines = vec![format!(
-        "Asked by the rule {}: {}.",
-        team.rule,
-        asked.join(", ")
-    )];
+    let mut lines = vec![format!("The rule {} asks {}.", team.rule, asked.join(", "))];
     if need > 1 {
         let (must, nobody) = if team.is_approval {
             ("approve the same call", "Nobody has approved it yet")
@@ -128,6 +131,9 @@ fn lines(team: &Team, claimed_by: Option<&str>, is_excluded: bool) -> Vec<String
     }
     if is_excluded {
         lines.push("You make this call, so others have to answer.".to_owned());
+    }
+    if has_handed_on {
+        lines.push("You have handed this question on.".to_owned());
     }
     lines
 }

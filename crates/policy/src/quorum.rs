@@ -264,6 +264,11 @@ impl Quorum {
         self.delegations.iter().map(|step| &step.to)
     }
 
+    /// Returns `true` if this person has handed the question on, and so cannot act on it any more.
+    pub fn has_handed_on(&self, person: &str) -> bool {
+        self.delegations.iter().any(|step| step.from == person)
+    }
+
     /// Returns those to whom this question may be handed on, beside those who are asked.
     pub fn delegate_to(&self) -> &[Addressee] {
         &self.delegate_to
@@ -335,7 +340,7 @@ impl Quorum {
                 .ok_or(Denied::NotAddressed);
         }
         self.eligible(by.person, people)?;
-        if self.delegations.iter().any(|step| step.from == by.person) {
+        if self.has_handed_on(by.person) {
             return Err(Denied::Delegated);
         }
         if let Some(limit) = self.reauth

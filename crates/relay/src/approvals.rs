@@ -106,11 +106,24 @@ impl Relay {
         match decisions.admit(frame.at(), &summary, tool) {
             Admission::Free => None,
             Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal)),
+            Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(*frame) => {
+                let why = "people approve this call, and they would not see all members of its params; leave out what the protocol does not name";
+                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+            }
             Admission::Approve(approval) => {
                 Some(self.ask_approval(frame, kind, summary, *approval))
             }
             Admission::Granted(approval, answers) => {
                 let rule = approval.people.rule;
+                if let Some(words) =
+                    self.edit_is_refused(frame.at(), kind, frame.text(), &answers, &rule)
+                {
+                    if let Some(id) = frame.id() {
+                        let said = self.not_done(kind, &id, &words);
+                        self.tell_client(frame.stream(), said, true);
+                    }
+                    return Some(ClientForward::Handled);
+                }
                 Some(self.run_approved(
                     frame.at(),
                     frame.stream(),
@@ -241,6 +254,13 @@ impl Relay {
             Value::Object(_) => reply["content"].to_string(),
             _ => "{}".to_owned(),
         };
+        let rule = &approval.people.rule;
+        if let Some(words) = self.edit_is_refused(now, kind, &text, &answers, rule) {
+            self.outbox.push(Effect::Delivered { records });
+            let said = self.not_done(kind, &id, &words);
+            self.tell_client(stream, said, true);
+            return;
+        }
         if let Some(decisions) = self.settings.decisions.clone() {
             let edited = with_edits(&text, &answers).map_or_else(Vec::new, |(_, edited)| edited);
             decisions.approved(now, &summary, &approval, &answers, &edited);
@@ -253,6 +273,50 @@ impl Relay {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
             self.outbox.send_to_server(text, call, delivery);
         }
+    }
+
+    /// Judges a call again whose arguments an approver changed: the rules may refuse it, or want others for it. Returns the words of the
+    /// refusal.
+    fn edit_is_refused(
+        &self,
+        now: Timestamp,
+        kind: CallKind,
+        text: &str,
+        answers: &str,
+        rule: &str,
+    ) -> Option<String> {
+        let (edited, _) = with_edits(text, answers)?;
+        let decisions = self.settings.decisions.clone()?;
+        let index = FrameIndex::at(edited.as_bytes());
+        let summary = index.as_ref().map(|index| {
+            let frame = Frame::of_text(&edited, index);
+            calls::summary(kind, frame)
+        });
+        let Some(Ok(summary)) = summary else {
+            return Some(
+                "Not done: the changed arguments cannot be judged by the rules.".to_owned(),
+            );
+        };
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        let why = match decisions.admit(now, &summary, tool) {
+            Admission::Free => return None,
+            Admission::Approve(other) | Admission::Granted(other, _)
+                if other.people.rule == rule =>
+            {
+                return None;
+            }
+            Admission::Refuse(refusal) => refusal.to_string(),
+            Admission::Approve(other) | Admission::Granted(other, _) => {
+                format!(
+                    "the rule `{}` asks other people about it",
+                    other.people.rule
+                )
+            }
+        };
+        Some(format!(
+            "Not done: an approver changed the arguments of this call, and {why}. The server {} was not called.",
+            self.shown_server()
+        ))
     }
 
     /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns
@@ -271,6 +335,7 @@ impl Relay {
             Some((sent, edited)) => (Some(sent), edited),
             None => (None, Vec::new()),
         };
+        let sent = without_unshown_meta(sent.as_deref().unwrap_or(text)).or(sent);
         let text = sent.as_deref().unwrap_or(text);
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
             return ClientForward::Handled;
@@ -383,6 +448,52 @@ impl Relay {
     }
 }
 
+/// The members of a call's params that are shown to approvers, or say nothing to a tool.
+const SHOWN: [&str; 7] = [
+    "name",
+    "uri",
+    "arguments",
+    "_meta",
+    "task",
+    "inputResponses",
+    "requestState",
+];
+
+/// Returns `true` if a call has no member beside those of the protocol, which an approver would not see.
+fn has_only_shown(frame: Frame<'_>) -> bool {
+    let Some(params) = frame.params() else {
+        return true;
+    };
+    Members::read(params, "params")
+        .is_ok_and(|params| params.iter().all(|(name, _)| SHOWN.contains(&name)))
+}
+
+/// Returns `true` for a member of `_meta` that the protocol or the W3C's trace context names.
+fn is_known_meta(name: &str) -> bool {
+    name.starts_with("io.modelcontextprotocol/")
+        || matches!(
+            name,
+            "progressToken" | "traceparent" | "tracestate" | "baggage"
+        )
+}
+
+/// Returns the request without members of `_meta` that no approver has seen; `None` where it has none.
+fn without_unshown_meta(text: &str) -> Option<String> {
+    let index = FrameIndex::at(text.as_bytes())?;
+    let range = index.meta.clone()?;
+    let meta = Members::read_text(&text[range.clone()], "_meta").ok()?;
+    if meta.iter().all(|(name, _)| is_known_meta(name)) {
+        return None;
+    }
+    let known: Vec<String> = meta
+        .iter()
+        .filter(|(name, _)| is_known_meta(name))
+        .map(|(name, value)| format!("{}:{}", members::raw_text(name), value.get()))
+        .collect();
+    let known = format!("{{{}}}", known.join(","));
+    Some(frame_edit::spliced(text, &range, &known))
+}
+
 /// Returns the question about a call: one field for each argument that an approver may change, as far as the tool's schema says what
 /// it may be.
 fn approval_request(
@@ -392,7 +503,7 @@ fn approval_request(
     schema: Option<&str>,
 ) -> ElicitRequest {
     let words = format!(
-        "Approve this call? The rule `{}` asks before {} of {server} is called.",
+        "Approve this call? The rule `{}` requires approval before {} of {server} is called.",
         approval.people.rule, call.target
     );
     let schema: Value = schema
@@ -497,6 +608,18 @@ mod tests {
         );
         assert!(sent.contains(r#"{"on":false}"#), "{sent}");
         assert_eq!(with_edits(CALL, r#"{"/absent":1}"#), None);
+    }
+
+    #[test]
+    fn what_no_approver_saw_in_meta_is_left_out() {
+        let with = |meta: &str| {
+            format!(r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","_meta":{meta}}}}}"#)
+        };
+        let known = r#"{"progressToken":7,"io.modelcontextprotocol/x":{"a":1}}"#;
+        assert_eq!(without_unshown_meta(&with(known)), None);
+        assert_eq!(without_unshown_meta(CALL), None);
+        let more = r#"{"progressToken":7,"force":"yes","io.modelcontextprotocol/x":{"a":1}}"#;
+        assert_eq!(without_unshown_meta(&with(more)), Some(with(known)));
     }
 
     #[test]

@@ -20,6 +20,12 @@ use crate::frame_edit::{self, ErrorResponse, OWN};
 use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
+/// The beginning of every notification's method.
+const NOTIFICATIONS: &str = "notifications/";
+/// The words for a request without an id.
+const NO_ID: &str =
+    "a request needs an id; without one, only methods that begin with notifications/ are taken";
+
 /// A request of the client that is to start at the server.
 pub(crate) struct Start {
     /// The kind of call, where questions may come up in it.
@@ -184,19 +190,22 @@ impl Relay {
     pub(crate) fn client_notification(
         &mut self,
         now: Timestamp,
+        stream: StreamId,
         frame: Frame<'_>,
     ) -> ClientForward {
         let method = frame.method().unwrap_or_default();
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,
-            _ => ClientForward::AsIs(None),
+            _ if method.starts_with(NOTIFICATIONS) => ClientForward::AsIs(None),
+            // A server might act on a call without an id, of which nobody was asked.
+            _ => self.reject_under(stream, None, -32600, NO_ID),
         }
     }
 
     fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
         if self.settings.client_streams && self.client.answers_with_retries() {
-            // Each request is given up by closing its own stream (2026-07-28, transports). Attribution id this is cannot be told.
+            // Each request is given up by closing its own stream (2026-07-28, transports). Which request this id means cannot be told.
             return ClientForward::Handled;
         }
         let params = frame.params();

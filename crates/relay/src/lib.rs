@@ -238,7 +238,7 @@ impl Relay {
         };
         let forward = match shape {
             Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),
-            Shape::Notification => self.client_notification(now, read),
+            Shape::Notification => self.client_notification(now, stream, read),
             Shape::Response => self.client_response(now, read),
         };
         self.next_turns();

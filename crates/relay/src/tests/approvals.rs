@@ -350,3 +350,102 @@ fn a_call_before_the_session_is_open_is_not_passed_on() {
     );
     assert_eq!(world.to_client.back().unwrap().0, StreamId::SESSION);
 }
+
+#[test]
+fn a_call_without_an_id_is_not_passed_on() {
+    for eras in ERAS {
+        let admit = Some(Admission::Refuse(refusal()));
+        let (mut world, _) = world(
+            eras,
+            Fixed {
+                admit,
+                ..Fixed::default()
+            },
+        );
+        for method in ["tools/call", "prompts/get", "resources/read", "tools/list"] {
+            world.client_sends(&format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"name":"t","uri":"u"}}}}"#
+            ));
+            assert!(world.to_server.is_empty(), "{eras:?} {method}");
+            assert!(world.to_client[0].1.contains("needs an id"));
+            world.to_client.clear();
+        }
+    }
+}
+
+/// Approves calls at once with an answer that changes an argument, and refuses the changed call.
+#[derive(Debug)]
+struct EditsIntoRefusal;
+
+impl Decisions for EditsIntoRefusal {
+    fn admit(&self, _: Timestamp, call: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        if call
+            .arguments
+            .as_deref()
+            .is_some_and(|arguments| arguments.contains("prod"))
+        {
+            return Admission::Refuse(refusal());
+        }
+        let edit = vec!["/env".to_owned()];
+        let people = people();
+        Admission::Granted(
+            Box::new(Approval { people, edit }),
+            r#"{"/env":"prod"}"#.to_owned(),
+        )
+    }
+
+    fn plan(
+        &self,
+        _: Timestamp,
+        _: Option<(&CallSummary, Option<&ToolFacts>)>,
+        _: QuestionParts<'_>,
+    ) -> Planned {
+        Planned::Caller { open_for: None }
+    }
+
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &str, _: &[String]) {}
+}
+
+#[test]
+fn arguments_that_an_approver_changed_are_judged_again() {
+    let revision = Revision::V2025_11_25;
+    let settings = RelaySettings {
+        decisions: Some(Arc::new(EditsIntoRefusal)),
+        ..RelaySettings::default()
+    };
+    let mut world = World::with(
+        settings,
+        revision,
+        Capability::NONE,
+        revision,
+        Asks::Nothing,
+    )
+    .opened();
+    world.client_sends(
+        r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{"name":"t","arguments":{"env":"test"}}}"#,
+    );
+    assert!(world.to_server.is_empty());
+    let said = &world.to_client[0].1;
+    assert!(
+        said.contains("changed the arguments") && said.contains("`never`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_member_that_no_approver_would_see_is_refused() {
+    let revision = Revision::V2025_11_25;
+    let admit = Some(approval());
+    let (mut world, _) = world(
+        (revision, revision),
+        Fixed {
+            admit,
+            ..Fixed::default()
+        },
+    );
+    world.client_sends(
+        r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{"name":"t","force":true}}"#,
+    );
+    assert!(world.open_on_desk().is_empty() && world.to_server.is_empty());
+    assert!(world.to_client[0].1.contains("-32602"));
+}

@@ -217,8 +217,11 @@ function keys(form) {
       else form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
     }
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    const cancel = form.querySelector("[data-act=cancel]");
+    // With several people asked, nobody dismisses the question for all.
+    if (!cancel) return;
     event.preventDefault();
-    form.querySelector("[data-act=cancel]").click();
+    cancel.click();
   });
   form.addEventListener("click", (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;

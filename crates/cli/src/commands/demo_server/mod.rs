@@ -4,6 +4,7 @@ mod backups;
 mod tools;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
 use clap::Args;
@@ -32,14 +33,28 @@ pub(crate) struct DemoServerArgs {
     /// Serve `list_backups` and `delete_backup` instead, which ask nothing: for a gateway that asks before a call
     #[arg(long, conflicts_with = "listen")]
     backups: bool,
+
+    /// Seconds for which a question waits; a person behind a gateway may take longer than one at a terminal
+    #[arg(long, value_name = "SECONDS", conflicts_with = "backups", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: Option<u64>,
+}
+
+impl DemoServerArgs {
+    fn settings(&self) -> ServerSettings {
+        let usual = ServerSettings::default();
+        match self.timeout.map(Duration::from_secs) {
+            Some(timeout) => usual.timeout(timeout).state_lifetime(timeout),
+            None => usual,
+        }
+    }
 }
 
 pub(crate) fn run(args: &DemoServerArgs) -> Result<Exit, Failure> {
     in_runtime(async {
         match args.listen {
-            Some(address) => over_http(address).await,
+            Some(address) => over_http(address, args.settings()).await,
             None if args.backups => over_stdio(Backups).await,
-            None => over_stdio(server(ServerSettings::default())).await,
+            None => over_stdio(server(args.settings())).await,
         }
     })
 }
@@ -69,8 +84,7 @@ async fn over_stdio(server: impl Service<RoleServer>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
-    let settings = ServerSettings::default();
+async fn over_http(address: SocketAddr, settings: ServerSettings) -> Result<Exit, Failure> {
     let service = StreamableHttpService::new(
         move || Ok(server(settings.clone())),
         LocalSessionManager::default().into(),

@@ -183,7 +183,7 @@ edit = ["/archive"]
 deadline = "1h"
 
 [servers.deploy]
-command = [{program}, "demo-server"]
+command = [{program}, "demo-server", "--timeout", "{HOLD_SECONDS}"]
 hold = {HOLD_SECONDS}
 
 [servers.backups]

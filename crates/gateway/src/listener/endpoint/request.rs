@@ -82,6 +82,12 @@ impl Message {
         self.parts().method() == Some(name)
     }
 
+    /// Returns `true` if the method is that of a notification.
+    pub(super) fn is_notice(&self) -> bool {
+        let method = self.parts().method();
+        method.is_some_and(|method| method.starts_with("notifications/"))
+    }
+
     /// Returns its parts.
     pub(super) fn parts(&self) -> Frame<'_> {
         // It is text: nothing else is read.

@@ -42,6 +42,10 @@ pub(super) async fn take(
     let frame = Frame::Seen(&message.frame, &message.index);
     let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers, &held.credentials);
+    if message.shape == Shape::Notification && !message.is_notice() {
+        let why = "a request needs an id; without one, only methods that begin with notifications/ are taken";
+        return refusal(StatusCode::BAD_REQUEST, -32600, why);
+    }
     if message.shape != Shape::Request {
         // Requests that come without a session are given up by closing their streams: a notification could name another
         // client's (2026-07-28, transports).
