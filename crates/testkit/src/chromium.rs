@@ -233,12 +233,14 @@ impl Chromium {
 
     /// Returns what the control holds.
     pub async fn value(&self, css: &str) -> String {
-        self.at(css)
-            .await
-            .prop("value")
-            .await
-            .expect("it can be read")
-            .unwrap_or_default()
+        loop {
+            match self.at(css).await.prop("value").await {
+                Ok(value) => return value.unwrap_or_default(),
+                // It was found on the page before, which another has taken the place of.
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Presses Tab until the focus is there: it can be reached by keyboard, and only by keyboard does one get there.
