@@ -7,6 +7,7 @@ use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use super::audit::Event;
 use super::{Record, RecordError};
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
@@ -115,8 +116,8 @@ impl Record {
             attempts: message.attempts,
         };
         let note = match &tried {
-            Tried::Sent(_) => Some(("notified", None)),
-            Tried::Failed(why) => Some(("notification-failed", Some(why.clone()))),
+            Tried::Sent(_) => Some((Event::Notified, None)),
+            Tried::Failed(why) => Some((Event::NotificationFailed, Some(why.clone()))),
             Tried::Later(..) | Tried::Skipped(_) => None,
         };
         if !self.store.finish_notification(taken, tried, now).await? {
@@ -125,7 +126,7 @@ impl Record {
         if let Some((event, reason)) = note {
             let mut entry = json!({
                 "at": now.as_millis(),
-                "event": event,
+                "event": event.as_str(),
                 "id": message.question,
                 "by": "timer",
                 "of": message.event,

@@ -21,6 +21,7 @@ use sha2::{Digest as _, Sha256};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::audit::Event;
 use super::row::{RowChange, Stepped};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
@@ -258,20 +259,20 @@ pub enum RulesEvent {
 }
 
 impl RulesEvent {
-    /// Returns the word in the audit.
-    const fn word(&self) -> &'static str {
+    /// Returns the event of the audit.
+    const fn event(&self) -> Event {
         match self {
-            Self::Loaded { .. } => "rules-loaded",
-            Self::Rejected => "rules-rejected",
-            Self::Refused { .. } => "refused-by-rule",
-            Self::Approved { .. } => "approval-granted",
-            Self::GrantUsed { .. } => "grant-used",
+            Self::Loaded { .. } => Event::RulesLoaded,
+            Self::Rejected => Event::RulesRejected,
+            Self::Refused { .. } => Event::RefusedByRule,
+            Self::Approved { .. } => Event::ApprovalGranted,
+            Self::GrantUsed { .. } => Event::GrantUsed,
         }
     }
 
     /// Returns what the audit says, JSON.
     fn to_entry(&self, now: Timestamp) -> String {
-        let mut entry = json!({"at": now.as_millis(), "event": self.word()});
+        let mut entry = json!({"at": now.as_millis(), "event": self.event().as_str()});
         match self {
             Self::Loaded { digest, rules } => {
                 entry["digest"] = digest.as_str().into();
@@ -609,7 +610,7 @@ impl Record {
             members["by"] = format!("person:{}", by.person).into();
         }
         for (event, members) in &audit {
-            next.timeline.add(event, now, members);
+            next.timeline.add(*event, now, members);
         }
         let audit = audit
             .into_iter()
@@ -701,7 +702,7 @@ impl Record {
     ) -> Result<(), RecordError> {
         let members =
             json!({"by": format!("person:{}", by.person), "act": act, "reason": denied.word()});
-        let note = entry("act-refused", row, self.now(), members);
+        let note = entry(Event::ActRefused, row, self.now(), members);
         self.store.write(&[Write::Note(note)]).await?;
         Ok(())
     }
@@ -722,14 +723,14 @@ impl Record {
             match due {
                 Due::Remind => {
                     let members = json!({"by": "timer"});
-                    next.timeline.add("reminded", now, &members);
-                    audit.push(entry("reminded", row, now, members));
+                    next.timeline.add(Event::Reminded, now, &members);
+                    audit.push(entry(Event::Reminded, row, now, members));
                 }
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
                     let members = json!({"by": "timer", "to": to.to_string()});
-                    next.timeline.add("escalated", now, &members);
-                    audit.push(entry("escalated", row, now, members));
+                    next.timeline.add(Event::Escalated, now, &members);
+                    audit.push(entry(Event::Escalated, row, now, members));
                 }
                 // The lifecycle has the deadline.
                 Due::TimeOut => return Ok(()),
@@ -780,30 +781,32 @@ fn events_of(
     quorum: &Quorum,
     before: &Quorum,
     notices: &[Notice],
-) -> Vec<(&'static str, Value)> {
+) -> Vec<(Event, Value)> {
     let votes = |quorum: &Quorum| quorum.votes().len();
     let mut events = Vec::new();
     match act {
         TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
-            events.push(("edited", json!({})));
+            events.push((Event::Edited, json!({})));
         }
-        TeamAct::Fill { .. } if is_new => events.push(("filled", json!({}))),
+        TeamAct::Fill { .. } if is_new => events.push((Event::Filled, json!({}))),
         TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
             events.push((
-                "confirmed",
+                Event::Confirmed,
                 json!({"votes": votes(before) + 1, "need": quorum.need()}),
             ));
         }
         TeamAct::Decline { .. } | TeamAct::Cancel => {}
-        TeamAct::Claim => events.push(("claimed", json!({}))),
-        TeamAct::TakeOver => events.push(("taken-over", json!({}))),
-        TeamAct::Delegate { to, .. } => events.push(("delegated", json!({"to": to.to_string()}))),
-        TeamAct::Comment { .. } => events.push(("commented", json!({}))),
+        TeamAct::Claim => events.push((Event::Claimed, json!({}))),
+        TeamAct::TakeOver => events.push((Event::TakenOver, json!({}))),
+        TeamAct::Delegate { to, .. } => {
+            events.push((Event::Delegated, json!({"to": to.to_string()})));
+        }
+        TeamAct::Comment { .. } => events.push((Event::Commented, json!({}))),
     }
     for notice in notices {
         if let Notice::VoteDropped(person) = notice {
             events.push((
-                "vote-dropped",
+                Event::VoteDropped,
                 json!({"person": person, "reason": "not-eligible"}),
             ));
         }
@@ -812,14 +815,14 @@ fn events_of(
 }
 
 /// Returns what the audit says of an event of a question that a rule speaks of, JSON. Never a value.
-fn entry(event: &str, row: &Row, now: Timestamp, members: Value) -> String {
+fn entry(event: Event, row: &Row, now: Timestamp, members: Value) -> String {
     debug_assert!(
-        super::audit::events().any(|known| known == event),
+        Event::OF_GATEWAY.contains(&event),
         "{event} is on the list of events"
     );
     let mut entry = json!({
         "at": now.as_millis(),
-        "event": event,
+        "event": event.as_str(),
         "id": row.id,
         "server": row.body.server,
         "principal": row.body.principal,

@@ -5,6 +5,7 @@
 use mcp_elicit_core::lifecycle::{Phase, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::Event;
 use crate::store::Row;
 
 /// The most events that are kept of one question. People are still told of its end.
@@ -47,17 +48,17 @@ pub enum TimelineKind {
 }
 
 impl TimelineKind {
-    /// Returns the event of that word of the audit, where the course has it.
-    pub(crate) fn from_audit(word: &str) -> Option<Self> {
-        Some(match word {
-            "reminded" => Self::Reminded,
-            "escalated" => Self::Escalated,
-            "claimed" => Self::Claimed,
-            "taken-over" => Self::TakenOver,
-            "delegated" => Self::Delegated,
-            "filled" => Self::Filled,
-            "edited" => Self::Edited,
-            "confirmed" => Self::Confirmed,
+    /// Returns the event of the course for one of the audit, where the course has it.
+    const fn from_audit(event: Event) -> Option<Self> {
+        Some(match event {
+            Event::Reminded => Self::Reminded,
+            Event::Escalated => Self::Escalated,
+            Event::Claimed => Self::Claimed,
+            Event::TakenOver => Self::TakenOver,
+            Event::Delegated => Self::Delegated,
+            Event::Filled => Self::Filled,
+            Event::Edited => Self::Edited,
+            Event::Confirmed => Self::Confirmed,
             _ => return None,
         })
     }
@@ -100,10 +101,10 @@ impl Timeline {
         self.0.is_empty()
     }
 
-    /// Adds an event by its word in the audit.
-    pub(crate) fn add(&mut self, word: &str, at: Timestamp, members: &serde_json::Value) {
+    /// Adds an event that the audit tells with these members.
+    pub(crate) fn add(&mut self, event: Event, at: Timestamp, members: &serde_json::Value) {
         let text = |name: &str| members[name].as_str().map(str::to_owned);
-        if let Some(kind) = TimelineKind::from_audit(word)
+        if let Some(kind) = TimelineKind::from_audit(event)
             && self.0.len() < MAX_EVENTS
         {
             self.0.push(TimelineEvent {

@@ -113,6 +113,12 @@ async fn events(record: &Arc<Record>) -> Vec<serde_json::Value> {
     links.iter().map(read).collect()
 }
 
+/// The words of events, in their order.
+fn words(events: &[serde_json::Value]) -> Vec<&str> {
+    let words = events.iter().map(|event| &event["event"]);
+    words.map(|word| word.as_str().unwrap()).collect()
+}
+
 async fn two_agree(record: &Arc<Record>) {
     let (id, mut told) = create(record, &asked_of("r1")).await;
     assert_eq!(
@@ -188,10 +194,6 @@ async fn two_agree(record: &Arc<Record>) {
         .unwrap();
     assert_eq!(denied(&late), Denied::Ended);
     let told = events(record).await;
-    let words: Vec<_> = told
-        .iter()
-        .map(|event| event["event"].as_str().unwrap())
-        .collect();
     let expected = [
         "asked",
         "act-refused",
@@ -203,7 +205,7 @@ async fn two_agree(record: &Arc<Record>) {
         "answered",
         "act-refused",
     ];
-    assert_eq!(words, expected);
+    assert_eq!(words(&told), expected);
     assert_eq!(told[1]["by"], "person:eve");
     assert_eq!(told[1]["reason"], "not-addressed");
     assert!(told[3]["rule"] == "deploys" && told[3]["by"] == "person:ada");
@@ -345,10 +347,6 @@ async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
     let row = record.find(&id).await.unwrap().unwrap();
     assert_eq!(row.lifecycle.phase(), Phase::TimedOut);
     let told = events(&record).await;
-    let words: Vec<_> = told
-        .iter()
-        .map(|event| event["event"].as_str().unwrap())
-        .collect();
     let expected = [
         "asked",
         "reminded",
@@ -359,6 +357,6 @@ async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
         "timed-out",
         "act-refused",
     ];
-    assert_eq!(words, expected);
+    assert_eq!(words(&told), expected);
     assert_eq!(told[3]["to"], "group:leads");
 }
