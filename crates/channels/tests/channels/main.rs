@@ -4,6 +4,8 @@
 
 mod mail;
 mod push;
+#[path = "../../src/notice/sample.rs"]
+mod sample;
 mod slack;
 mod teams;
 mod webhook;
@@ -12,37 +14,16 @@ use std::sync::Arc;
 
 use mcp_elicit_channels::secret::SecretText;
 use mcp_elicit_channels::{CallerSummary, Event, Notice, NotificationId, Recipient, Summary};
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::rules::Reveal;
 use serde_json::Value;
 
-/// A question with a form, a tool and arguments, open for a long time.
+/// A question with a form, a tool and arguments, open for a long time, for one person.
 fn summary(properties: &str) -> Summary {
-    let form = format!(r#"{{"type":"object","properties":{properties}}}"#);
     Summary {
-        question: "5f2c8a".to_owned(),
-        version: 3,
-        server: "deploy".to_owned(),
-        tool: Some("deploy_app".to_owned()),
-        rule: Some("deploy-production".to_owned()),
-        caller: CallerSummary {
-            issuer: "https://id.example.com".to_owned(),
-            subject: "248289761001".to_owned(),
-            name: "Ada Lovelace".to_owned(),
-        },
-        message: "Deploy version 4 to production?".to_owned(),
-        arguments: Some(r#"{"environment":"production","version":4}"#.to_owned()),
-        form: Some(Arc::new(Form::parse(&form).unwrap())),
-        address: None,
-        addressed: vec!["group:ops".to_owned()],
         need: 1,
-        claimed_by: None,
-        needs_page: false,
-        asked_at: Timestamp::from_millis(1_795_341_600_000),
         deadline: Timestamp::from_millis(4_102_444_800_000),
-        ending: None,
-        link: "https://ask.example.com/q/5f2c8a".to_owned(),
+        ..sample::summary(properties)
     }
 }
 

@@ -80,6 +80,36 @@ fn accept(gateway: &Gateway, id: &str, note: &str) {
     assert_eq!(gateway.answer(id, &answer), 200);
 }
 
+/// A question that was asked in a call of `ada`.
+struct Asked {
+    gateway: Gateway,
+    /// The address of the gateway.
+    at: String,
+    /// The token of the call.
+    token: String,
+    session: String,
+    waits: thread::JoinHandle<Reply>,
+    question: Value,
+}
+
+/// Asks a question in a call whose token ends after three seconds.
+fn asked_briefly(state: &Path, issuer: &Issuer) -> Asked {
+    let auth = "mode = \"oidc\"\nleeway = \"0s\"";
+    let (gateway, at) = with_issuer(state, issuer, auth, "");
+    let token = issuer.sign(&claims(issuer, &at, "ada", 3));
+    let session = open(&at, &token);
+    let waits = calling(&at, &token, &session);
+    let question = gateway.wait_for(1)[0].clone();
+    Asked {
+        gateway,
+        at,
+        token,
+        session,
+        waits,
+        question,
+    }
+}
+
 #[test]
 fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
     let state = tempfile::tempdir().unwrap();
@@ -177,30 +207,25 @@ fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
 fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
     let state = tempfile::tempdir().unwrap();
     let issuer = Issuer::start();
-    let (gateway, at) = with_issuer(
-        state.path(),
-        &issuer,
-        "mode = \"oidc\"\nleeway = \"0s\"",
-        "",
-    );
-    let first = issuer.sign(&claims(&issuer, &at, "ada", 3));
-    let session = open(&at, &first);
-    let waits = calling(&at, &first, &session);
-    let asked = gateway.wait_for(1);
-    let behalf = asked[0]["onBehalfOf"].as_str().unwrap();
+    let asked = asked_briefly(state.path(), &issuer);
+    let (gateway, at) = (&asked.gateway, &asked.at);
+    let behalf = asked.question["onBehalfOf"].as_str().unwrap();
     assert!(
         behalf.contains("ada") && behalf.contains(issuer.url()),
         "{behalf}"
     );
-    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let second = issuer.sign(&claims(&issuer, at, "ada", 300));
     let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
-    assert_eq!(post(&at, Some(&second), Some(&session), &list).status, 200);
+    assert_eq!(
+        post(at, Some(&second), Some(&asked.session), &list).status,
+        200
+    );
     // The first is over now, and another request with it is refused.
-    while post(&at, Some(&first), Some(&session), &list).status != 401 {
+    while post(at, Some(&asked.token), Some(&asked.session), &list).status != 401 {
         thread::yield_now();
     }
-    accept(&gateway, asked[0]["id"].as_str().unwrap(), "on time");
-    let done = waits.join().unwrap();
+    accept(gateway, asked.question["id"].as_str().unwrap(), "on time");
+    let done = asked.waits.join().unwrap();
     assert!(text(&done.response()).contains("on time"), "{done:?}");
 }
 
@@ -208,32 +233,24 @@ fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
 fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_collects_it() {
     let state = tempfile::tempdir().unwrap();
     let issuer = Issuer::start();
-    let (gateway, at) = with_issuer(
-        state.path(),
-        &issuer,
-        "mode = \"oidc\"\nleeway = \"0s\"",
-        "",
-    );
-    let first = issuer.sign(&claims(&issuer, &at, "ada", 3));
-    let session = open(&at, &first);
-    let waits = calling(&at, &first, &session);
-    let asked = gateway.wait_for(1);
-    let handed = waits.join().unwrap();
+    let asked = asked_briefly(state.path(), &issuer);
+    let (gateway, at) = (&asked.gateway, &asked.at);
+    let handed = asked.waits.join().unwrap();
     let words = text(&handed.response()).to_owned();
     assert!(
         !words.contains("Deployed") && words.contains("/q/"),
         "{handed:?}"
     );
-    accept(&gateway, asked[0]["id"].as_str().unwrap(), "meanwhile");
+    accept(gateway, asked.question["id"].as_str().unwrap(), "meanwhile");
     // Somebody else who makes the same call is asked anew.
-    let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
-    let bobs = calling(&at, &bob, &open(&at, &bob));
+    let bob = issuer.sign(&claims(&issuer, at, "bob", 300));
+    let bobs = calling(at, &bob, &open(at, &bob));
     let anew = gateway.wait_for(1);
-    assert_ne!(anew[0]["id"], asked[0]["id"]);
-    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
-    let done = calling(&at, &second, &open(&at, &second)).join().unwrap();
+    assert_ne!(anew[0]["id"], asked.question["id"]);
+    let second = issuer.sign(&claims(&issuer, at, "ada", 300));
+    let done = calling(at, &second, &open(at, &second)).join().unwrap();
     assert!(text(&done.response()).contains("meanwhile"), "{done:?}");
-    accept(&gateway, anew[0]["id"].as_str().unwrap(), "for bob");
+    accept(gateway, anew[0]["id"].as_str().unwrap(), "for bob");
     let done = bobs.join().unwrap();
     assert!(text(&done.response()).contains("for bob"), "{done:?}");
 }

@@ -55,16 +55,8 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
         .route(&open("/login"), get(login::enter::<D>))
         .route(&open("/assets/{name}"), get(asset))
         .route(&base, get(queue_is_below))
-        .route(&inside("/"), get(get_handlers::queue::<D>))
-        .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
-        .route(
-            &inside("/q/{id}/{part}"),
-            get(part::<D>).post(post_handlers::act::<D>),
-        )
-        .route(&inside("/events"), get(sse::events::<D>))
-        .route(&inside("/state"), get(sse::state::<D>))
-        .route(&inside("/assets/{name}"), get(asset))
-        .route(&inside("/{*rest}"), any(nowhere::<D>));
+        .route(&inside("/{*rest}"), any(nowhere::<D>))
+        .merge(pages_of_people(inside));
     pages = if prefix.is_empty() {
         pages.fallback(outside::<D>)
     } else {
@@ -82,16 +74,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
 fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
     let base = app.site.base.clone();
     let inside = |path: &str| format!("{base}{path}");
-    let pages = Router::new()
-        .route(&inside("/"), get(get_handlers::queue::<D>))
-        .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
-        .route(
-            &inside("/q/{id}/{part}"),
-            get(part::<D>).post(post_handlers::act::<D>),
-        )
-        .route(&inside("/events"), get(sse::events::<D>))
-        .route(&inside("/state"), get(sse::state::<D>))
-        .route(&inside("/assets/{name}"), get(asset));
+    let pages = pages_of_people(inside);
     let pages = if base.is_empty() {
         pages.fallback(nowhere::<D>)
     } else {
@@ -102,6 +85,20 @@ fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
     pages
         .layer(from_fn_with_state(app.clone(), guard::<D>))
         .with_state(app)
+}
+
+/// The pages of people who are let in, at the paths that `inside` makes of theirs.
+fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<AppState<D>> {
+    Router::new()
+        .route(&inside("/"), get(get_handlers::queue::<D>))
+        .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
+        .route(
+            &inside("/q/{id}/{part}"),
+            get(part::<D>).post(post_handlers::act::<D>),
+        )
+        .route(&inside("/events"), get(sse::events::<D>))
+        .route(&inside("/state"), get(sse::state::<D>))
+        .route(&inside("/assets/{name}"), get(asset))
 }
 
 /// `/inbox` is meant for `/inbox/`.

@@ -91,12 +91,24 @@ const ERAS: [(Revision, Revision); 4] = [
     (Revision::V2026_07_28, Revision::V2026_07_28),
 ];
 
-/// A session in which nobody answers by themselves, and whose server asks nothing.
-fn world((client, server): (Revision, Revision), fixed: Fixed) -> (World, Arc<Fixed>) {
-    let (settings, fixed) = settings(fixed);
+/// A session with this decision about every call, in which nobody answers by themselves, and whose server asks nothing.
+fn admitting((client, server): (Revision, Revision), admission: Admission) -> (World, Arc<Fixed>) {
+    let (settings, fixed) = settings(Fixed {
+        admit: Some(admission),
+        ..Fixed::default()
+    });
     let mut world = World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
     world.people = None;
     (world, fixed)
+}
+
+/// A session with this decision about every question, whose server asks in a form.
+fn planning((client, server): (Revision, Revision), plan: Planned) -> World {
+    let (settings, _) = settings(Fixed {
+        plan: Some(plan),
+        ..Fixed::default()
+    });
+    World::with(settings, client, Capability::BOTH, server, Asks::Form).opened()
 }
 
 fn tool_calls(world: &World) -> usize {
@@ -121,14 +133,7 @@ fn is_error(response: &serde_json::Value) -> bool {
 #[test]
 fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
     for eras in ERAS {
-        let admit = Some(Admission::Refuse(refusal()));
-        let (mut world, _) = world(
-            eras,
-            Fixed {
-                admit,
-                ..Fixed::default()
-            },
-        );
+        let (mut world, _) = admitting(eras, Admission::Refuse(refusal()));
         let id = world.call();
         world.settle();
         let said = response(&world, id);
@@ -143,14 +148,7 @@ fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
 #[test]
 fn an_approved_call_is_made_once_and_its_result_says_so() {
     for eras in ERAS {
-        let admit = Some(approval());
-        let (mut world, fixed) = world(
-            eras,
-            Fixed {
-                admit,
-                ..Fixed::default()
-            },
-        );
+        let (mut world, fixed) = admitting(eras, approval());
         let id = world.call();
         world.settle();
         assert_eq!(tool_calls(&world), 0, "{eras:?}");
@@ -177,14 +175,7 @@ fn an_approved_call_is_made_once_and_its_result_says_so() {
 fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
     for eras in ERAS {
         for decline in [true, false] {
-            let admit = Some(approval());
-            let (mut world, _) = world(
-                eras,
-                Fixed {
-                    admit,
-                    ..Fixed::default()
-                },
-            );
+            let (mut world, _) = admitting(eras, approval());
             let id = world.call();
             world.settle();
             let open = world.open_on_desk();
@@ -213,14 +204,7 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
 fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
     for eras in ERAS {
         for answered_between in [true, false] {
-            let admit = Some(approval());
-            let (mut world, _) = world(
-                eras,
-                Fixed {
-                    admit,
-                    ..Fixed::default()
-                },
-            );
+            let (mut world, _) = admitting(eras, approval());
             let first = world.call();
             world.settle();
             world.pass_time(Duration::from_secs(51));
@@ -261,14 +245,7 @@ fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
 
 #[test]
 fn a_client_that_gives_the_call_up_withdraws_the_question() {
-    let admit = Some(approval());
-    let (mut world, _) = world(
-        ERAS[0],
-        Fixed {
-            admit,
-            ..Fixed::default()
-        },
-    );
+    let (mut world, _) = admitting(ERAS[0], approval());
     let id = world.call();
     world.settle();
     let cancel = format!(
@@ -284,13 +261,7 @@ fn a_client_that_gives_the_call_up_withdraws_the_question() {
 #[test]
 fn a_question_for_others_goes_to_people_though_its_client_could_show_it() {
     for (client, server) in ERAS {
-        let plan = Some(Planned::People(Box::new(people())));
-        let (settings, _) = settings(Fixed {
-            plan,
-            ..Fixed::default()
-        });
-        let mut world =
-            World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
+        let mut world = planning((client, server), Planned::People(Box::new(people())));
         world.people = None;
         world.call();
         world.settle();
@@ -307,13 +278,7 @@ fn a_question_for_others_goes_to_people_though_its_client_could_show_it() {
 #[test]
 fn a_refused_question_is_an_error_and_nobodys_act() {
     for (client, server) in ERAS {
-        let plan = Some(Planned::Refuse(refusal()));
-        let (settings, _) = settings(Fixed {
-            plan,
-            ..Fixed::default()
-        });
-        let mut world =
-            World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
+        let mut world = planning((client, server), Planned::Refuse(refusal()));
         let id = world.call();
         world.settle();
         assert!(world.store.is_empty(), "{client} {server}");
@@ -354,14 +319,7 @@ fn a_call_before_the_session_is_open_is_not_passed_on() {
 #[test]
 fn a_call_without_an_id_is_not_passed_on() {
     for eras in ERAS {
-        let admit = Some(Admission::Refuse(refusal()));
-        let (mut world, _) = world(
-            eras,
-            Fixed {
-                admit,
-                ..Fixed::default()
-            },
-        );
+        let (mut world, _) = admitting(eras, Admission::Refuse(refusal()));
         for method in ["tools/call", "prompts/get", "resources/read", "tools/list"] {
             world.client_sends(&format!(
                 r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"name":"t","uri":"u"}}}}"#
@@ -435,14 +393,7 @@ fn arguments_that_an_approver_changed_are_judged_again() {
 #[test]
 fn a_member_that_no_approver_would_see_is_refused() {
     let revision = Revision::V2025_11_25;
-    let admit = Some(approval());
-    let (mut world, _) = world(
-        (revision, revision),
-        Fixed {
-            admit,
-            ..Fixed::default()
-        },
-    );
+    let (mut world, _) = admitting((revision, revision), approval());
     world.client_sends(
         r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{"name":"t","force":true}}"#,
     );

@@ -1,0 +1,37 @@
+//! A question for the tests of this crate, those in `tests/` among them.
+
+use std::sync::Arc;
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
+
+use super::{CallerSummary, Summary};
+
+/// A question with a form, a tool and arguments.
+pub(crate) fn summary(properties: &str) -> Summary {
+    let form = format!(r#"{{"type":"object","properties":{properties}}}"#);
+    Summary {
+        question: "5f2c8a".to_owned(),
+        version: 3,
+        server: "deploy".to_owned(),
+        tool: Some("deploy_app".to_owned()),
+        rule: Some("deploy-production".to_owned()),
+        caller: CallerSummary {
+            issuer: "https://id.example.com".to_owned(),
+            subject: "248289761001".to_owned(),
+            name: "Ada Lovelace".to_owned(),
+        },
+        message: "Deploy version 4 to production?".to_owned(),
+        arguments: Some(r#"{"environment":"production","version":4}"#.to_owned()),
+        form: Some(Arc::new(Form::parse(&form).unwrap())),
+        address: None,
+        addressed: vec!["group:ops".to_owned()],
+        need: 2,
+        claimed_by: None,
+        needs_page: false,
+        asked_at: Timestamp::from_millis(1_795_341_600_000),
+        deadline: Timestamp::from_millis(1_795_343_400_000),
+        ending: None,
+        link: "https://ask.example.com/q/5f2c8a".to_owned(),
+    }
+}
