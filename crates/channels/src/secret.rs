@@ -1,11 +1,9 @@
 //! Secrets from the environment and from files. A secret is never text in the configuration.
 
-use std::fmt;
-use std::io::Read as _;
+use std::fs::File;
 use std::path::PathBuf;
 
-/// The longest secret that is read, in bytes.
-const LONGEST: u64 = 64 * 1024;
+pub use mcp_elicit_core::secret::SecretText;
 
 /// The place of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,28 +12,6 @@ pub enum Secret {
     Env(String),
     /// A file.
     File(PathBuf),
-}
-
-/// A secret that was read. Its `Debug` shows nothing.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretText(String);
-
-impl SecretText {
-    /// A secret that came from elsewhere.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// Returns the secret.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
 }
 
 /// A secret that cannot be read.
@@ -55,31 +31,17 @@ pub enum SecretError {
 impl Secret {
     /// Reads the secret; `env` gives environment variables. Space and line breaks around it are left out.
     pub fn read(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, SecretError> {
-        let (text, place) = match self {
+        match self {
             Self::Env(name) => {
                 let text = env(name).ok_or_else(|| SecretError::NotSet(name.clone()))?;
-                (text, name.clone())
+                SecretText::from_line(&text).ok_or_else(|| SecretError::Unusable(name.clone()))
             }
             Self::File(path) => {
-                let failed = |error| SecretError::File(path.clone(), error);
-                let file = std::fs::File::open(path).map_err(failed)?;
-                let mut bytes = Vec::new();
-                file.take(LONGEST + 1)
-                    .read_to_end(&mut bytes)
-                    .map_err(failed)?;
-                let place = path.display().to_string();
-                let text =
-                    String::from_utf8(bytes).map_err(|_| SecretError::Unusable(place.clone()))?;
-                (text, place)
+                let read = File::open(path).and_then(SecretText::read);
+                let read = read.map_err(|error| SecretError::File(path.clone(), error))?;
+                read.ok_or_else(|| SecretError::Unusable(path.display().to_string()))
             }
-        };
-        let text = text.trim();
-        let is_usable = !text.is_empty()
-            && u64::try_from(text.len()).is_ok_and(|length| length <= LONGEST)
-            && !text.contains(char::is_control);
-        is_usable
-            .then(|| SecretText(text.to_owned()))
-            .ok_or(SecretError::Unusable(place))
+        }
     }
 }
 

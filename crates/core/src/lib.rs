@@ -12,6 +12,7 @@
 //! | [`link`] | what a url-mode request's URL really is |
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
+//! | [`secret`] | whether a configured text can be a secret, which no debug print shows |
 //! | [`question`] | a question between relay and record |
 //! | [`view`] | how a question is shown to a person: origin, call, message, warnings |
 //! | `seal` | authenticated encryption, its nonces handed in (feature `seal`) |
@@ -32,5 +33,6 @@ pub mod rate;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod secrecy;
+pub mod secret;
 pub mod view;
 pub mod wire;

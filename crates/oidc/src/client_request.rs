@@ -6,11 +6,12 @@ use data_encoding::BASE64;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{Request, StatusCode};
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::secret::SecretText;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-use crate::{OidcError, Provider, Secret};
+use crate::{OidcError, Provider};
 
 /// The grant type of a token exchange.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -22,7 +23,7 @@ const USUAL_LIFETIME: Duration = Duration::from_mins(1);
 /// A token for another resource, which a provider gave for a caller's own.
 #[derive(Clone, Debug)]
 pub struct ExchangedToken {
-    token: Secret,
+    token: SecretText,
     lifetime: Duration,
 }
 
@@ -89,7 +90,7 @@ impl Provider {
             return Err(odd("the exchanged token fits no header"));
         }
         Ok(ExchangedToken {
-            token: Secret(exchanged.access_token),
+            token: SecretText::new(exchanged.access_token),
             lifetime: exchanged
                 .expires_in
                 .map_or(USUAL_LIFETIME, Duration::from_secs),

@@ -1,5 +1,6 @@
 //! The authorization-code flow: the address that a person is sent to, the answer, the token endpoint, and the ID token.
 
+use mcp_elicit_core::secret::SecretText;
 use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
 };
@@ -16,7 +17,7 @@ use serde::Deserialize;
 
 use crate::grant::Identity;
 use crate::jwt;
-use crate::{Grant, Metadata, OidcError, Provider, Secret, Subject};
+use crate::{Grant, Metadata, OidcError, Provider, Subject};
 
 /// Signatures that only the provider can make. Never `none`, and no shared secrets.
 pub(crate) const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
@@ -193,10 +194,10 @@ impl Provider {
             text.collect()
         });
         Grant {
-            access: Secret(tokens.access_token().secret().clone()),
+            access: SecretText::new(tokens.access_token().secret().clone()),
             refresh: tokens
                 .refresh_token()
-                .map(|token| Secret(token.secret().clone())),
+                .map(|token| SecretText::new(token.secret().clone())),
             expires_in: tokens.expires_in(),
             scopes: granted.unwrap_or_else(|| self.scopes_asked().to_vec()),
             identity,
@@ -264,7 +265,7 @@ async fn identity(
     Ok(Identity {
         subject: Subject::new(issuer, subject),
         claims,
-        id_token: Secret(text),
+        id_token: SecretText::new(text),
     })
 }
 

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use mcp_elicit_core::secret::SecretText;
 use serde_json::{Map, Value};
-
-use crate::Secret;
 
 /// A person's grant to this program; its tokens are masked in `Debug`.
 ///
@@ -21,8 +20,8 @@ use crate::Secret;
 /// ```
 #[derive(Debug)]
 pub struct Grant {
-    pub(crate) access: Secret,
-    pub(crate) refresh: Option<Secret>,
+    pub(crate) access: SecretText,
+    pub(crate) refresh: Option<SecretText>,
     pub(crate) expires_in: Option<Duration>,
     pub(crate) scopes: Vec<String>,
     pub(crate) identity: Option<Identity>,
@@ -32,7 +31,7 @@ pub struct Grant {
 pub(crate) struct Identity {
     pub(crate) subject: Subject,
     pub(crate) claims: Map<String, Value>,
-    pub(crate) id_token: Secret,
+    pub(crate) id_token: SecretText,
 }
 
 impl fmt::Debug for Identity {
@@ -51,7 +50,7 @@ impl Grant {
 
     /// The refresh token, where the provider gave one.
     pub fn refresh_token(&self) -> Option<&str> {
-        self.refresh.as_ref().map(Secret::reveal)
+        self.refresh.as_ref().map(SecretText::reveal)
     }
 
     /// Returns how long the access token works from now on, where the provider says so.
@@ -133,14 +132,14 @@ mod tests {
     #[test]
     fn tokens_show_themselves_nowhere() {
         let grant = Grant {
-            access: Secret("at-123".into()),
-            refresh: Some(Secret("rt-456".into())),
+            access: SecretText::new("at-123"),
+            refresh: Some(SecretText::new("rt-456")),
             expires_in: Some(Duration::from_hours(1)),
             scopes: vec!["calendar".into()],
             identity: Some(Identity {
                 subject: Subject::new("https://a.example", "ada"),
                 claims: Map::from_iter([("email".to_owned(), "ada@a.example".into())]),
-                id_token: Secret("id-789".into()),
+                id_token: SecretText::new("id-789"),
             }),
         };
         let shown = format!("{grant:?}");

@@ -21,7 +21,6 @@ mod http;
 mod jwt;
 mod keys;
 mod provider;
-mod secret;
 
 pub use access_token::{AccessToken, LogoutToken, TokenError, TokenVerifier};
 pub use client_request::ExchangedToken;
@@ -29,5 +28,3 @@ pub use code::AuthorizationResponse;
 pub use error::OidcError;
 pub use grant::{Grant, Subject};
 pub use provider::{Metadata, Provider, ProviderError};
-
-pub(crate) use secret::Secret;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
+use mcp_elicit_core::secret::SecretText;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::{Host, Url};
 
+use crate::OidcError;
 use crate::http::Http;
-use crate::{OidcError, Secret};
 
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
@@ -43,7 +44,7 @@ const OURS: [&str; 9] = [
 pub struct Provider {
     source: Source,
     client_id: String,
-    secret: Option<Secret>,
+    secret: Option<SecretText>,
     scopes: Vec<String>,
     parameters: Vec<(String, String)>,
     http: Http,
@@ -186,7 +187,7 @@ impl Provider {
     /// The client secret. Without one this server is a public client, which PKCE alone protects.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
-        self.secret = Some(Secret(secret.into()));
+        self.secret = Some(SecretText::new(secret));
         self
     }
 
@@ -250,7 +251,7 @@ impl Provider {
     }
 
     pub(crate) fn client_secret(&self) -> Option<&str> {
-        self.secret.as_ref().map(Secret::reveal)
+        self.secret.as_ref().map(SecretText::reveal)
     }
 
     pub(crate) fn parameters(&self) -> &[(String, String)] {

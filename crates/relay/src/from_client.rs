@@ -20,10 +20,8 @@ use crate::frame_edit::{self, ErrorResponse, OWN};
 use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
-/// The beginning of every notification's method.
-const NOTIFICATIONS: &str = "notifications/";
 /// The words for a request without an id.
-const NO_ID: &str =
+pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
 
 /// A request of the client that is to start at the server.
@@ -197,9 +195,9 @@ impl Relay {
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,
-            _ if method.starts_with(NOTIFICATIONS) => ClientForward::AsIs(None),
+            _ if method::is_notification(method) => ClientForward::AsIs(None),
             // A server might act on a call without an id, of which nobody was asked.
-            _ => self.reject_under(stream, None, -32600, NO_ID),
+            _ => self.reject_under(stream, None, -32600, NEEDS_ID),
         }
     }
 

@@ -112,6 +112,7 @@ use deliveries::Deliveries;
 use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
+pub use from_client::NEEDS_ID;
 use holds::Holds;
 use incoming::ClientFrame;
 pub use learned::Learned;

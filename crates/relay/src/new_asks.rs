@@ -40,7 +40,8 @@ impl Relay {
             && self.settings.answer_with == Audience::Client
             && self.settings.decisions.is_none()
         {
-            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
+            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox; \
+                       make the call again";
             return Err(ErrorResponse::new(-32000, why));
         }
         let (call, others) = (attribution.call, attribution.others.clone());

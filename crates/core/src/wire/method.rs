@@ -17,6 +17,11 @@ pub const INITIALIZED: &str = "notifications/initialized";
 /// Asks a server of the rounds era for its revisions.
 pub const DISCOVER: &str = "server/discover";
 
+/// Returns `true` for the method of a notification: no other is sent without an id.
+pub fn is_notification(method: &str) -> bool {
+    method.starts_with("notifications/")
+}
+
 /// Requests of the pushed era that 2026-07-28 has no more (2026-07-28, changelog).
 pub const GONE_IN_ROUNDS: [&str; 5] = [
     INITIALIZE,

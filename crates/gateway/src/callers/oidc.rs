@@ -90,7 +90,7 @@ impl OidcCallers {
         let caller = self.caller(&checked);
         let is_newest = self.remember(&caller, now);
         if is_newest && self.asks() {
-            let entry = (SecretText::from_text(token), now);
+            let entry = (SecretText::new(token), now);
             self.tokens().insert(caller.binding().to_owned(), entry);
         }
         Ok(caller)

@@ -22,14 +22,12 @@ const SUBJECT_HEADER: &str = "x-forwarded-user";
 #[cfg(feature = "teams")]
 const GROUPS_CLAIM: &str = "groups";
 
+/// The error of a build without the feature.
+const NEEDS_FULL: ConfigError = ConfigError::NeedsFull { table: "`[login]`" };
+
 /// A mistake in `[login]`.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// The program was built without the feature.
-    #[error(
-        "`[login]` needs the feature `full`: install with `cargo install mcp-elicit --features full`"
-    )]
-    NeedsFeature,
     /// People log in to the inbox, and there is none.
     #[error(
         "`[login]` is for the people of the inbox; add `inbox`, such as inbox = \"127.0.0.1:7878\""
@@ -178,7 +176,7 @@ impl FileLogin {
             };
         }
         if !cfg!(feature = "teams") {
-            return Err(here(LoginError::NeedsFeature));
+            return Err((NEEDS_FULL, beside.at));
         }
         let is_loopback = beside
             .is_loopback
@@ -232,7 +230,7 @@ impl FileLogin {
                 #[cfg(feature = "teams")]
                 FileMode::Oidc => self.provider(beside.at)?,
                 #[cfg(not(feature = "teams"))]
-                FileMode::Oidc => return Err(here(LoginError::NeedsFeature)),
+                FileMode::Oidc => return Err((NEEDS_FULL, beside.at)),
                 FileMode::Owner => return Ok(None),
             },
         };

@@ -76,7 +76,7 @@ fn headers_match(headers: &HeaderMap, said: &RequestFacts) -> Result<(), &'stati
         return Err("MCP-Protocol-Version");
     }
     if !same(&METHOD, Some(&said.method))
-        && (headers.contains_key(METHOD) || !said.method.starts_with("notifications/"))
+        && (headers.contains_key(METHOD) || !method::is_notification(&said.method))
     {
         return Err("Mcp-Method");
     }

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
-use mcp_elicit_core::wire::{Envelope, FrameDefect};
+use mcp_elicit_core::wire::{Envelope, FrameDefect, method};
 
 use super::header_checks::refusal;
 
@@ -85,7 +85,7 @@ impl Message {
     /// Returns `true` if the method is that of a notification.
     pub(super) fn is_notice(&self) -> bool {
         let method = self.parts().method();
-        method.is_some_and(|method| method.starts_with("notifications/"))
+        method.is_some_and(method::is_notification)
     }
 
     /// Returns its parts.

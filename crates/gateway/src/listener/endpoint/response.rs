@@ -10,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
-use mcp_elicit_relay::{Event, StreamId};
+use mcp_elicit_relay::{Event, NEEDS_ID, StreamId};
 use tokio::sync::mpsc;
 
 use super::ClientSession;
@@ -43,8 +43,7 @@ pub(super) async fn take(
     let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers, &held.credentials);
     if message.shape == Shape::Notification && !message.is_notice() {
-        let why = "a request needs an id; without one, only methods that begin with notifications/ are taken";
-        return refusal(StatusCode::BAD_REQUEST, -32600, why);
+        return refusal(StatusCode::BAD_REQUEST, -32600, NEEDS_ID);
     }
     if message.shape != Shape::Request {
         // Requests that come without a session are given up by closing their streams: a notification could name another

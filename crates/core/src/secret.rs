@@ -1,0 +1,73 @@
+//! Secrets that a program is configured with: text that no debug print shows.
+
+use std::fmt;
+use std::io::{self, Read};
+
+/// The longest secret that is read, in bytes.
+const LONGEST: u64 = 64 * 1024;
+
+/// A secret. Its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// A secret that came from elsewhere.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Reads a secret that is one line, such as that of an environment variable. Space and line breaks around it are left out.
+    /// `None` where the text is empty, longer than 64 KiB or has more than one line.
+    pub fn from_line(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_usable = !text.is_empty()
+            && u64::try_from(text.len()).is_ok_and(|length| length <= LONGEST)
+            && !text.contains(char::is_control);
+        is_usable.then(|| Self::new(text))
+    }
+
+    /// Reads a secret that is all of a source, such as a file of its own; `None` where [`SecretText::from_line`] takes no such text.
+    ///
+    /// # Errors
+    /// When the source cannot be read.
+    pub fn read(source: impl Read) -> io::Result<Option<Self>> {
+        let mut bytes = Vec::new();
+        source.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        let text = std::str::from_utf8(&bytes);
+        Ok(text.ok().and_then(Self::from_line))
+    }
+
+    /// Returns the secret, for the request that it goes with.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_one_line_that_no_print_shows() {
+        let read = SecretText::from_line(" abc\r\n").unwrap();
+        assert_eq!(read, SecretText::new("abc"));
+        assert_eq!((read.reveal(), format!("{read:?}")), ("abc", "***".into()));
+        for unusable in ["", "\n", "a\nb\n", "a\u{1b}b"] {
+            assert_eq!(SecretText::from_line(unusable), None, "{unusable:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_read_to_its_end_and_no_further_than_the_limit() {
+        let read = |bytes: &[u8]| SecretText::read(bytes).unwrap();
+        assert_eq!(read(b"abc\n"), Some(SecretText::new("abc")));
+        assert_eq!(read(b"\xff"), None);
+        assert_eq!(SecretText::read(io::repeat(b'x')).unwrap(), None);
+    }
+}
