@@ -1,12 +1,12 @@
 //! An answer is in the record: it is taken out once, and brought to the server. Or the question ends without one.
 
-use crate::calls::Call;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
 use crate::asks::{Ask, ClientReply, Origin};
+use crate::calls::Call;
 use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
 use crate::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -85,12 +85,9 @@ impl Relay {
             let record = question.record().map(str::to_owned);
             match (question.origin(), question.call()) {
                 (Origin::Pushed { id }, call) => {
-                    let waits = call.map(|call| Waiting {
-                        call,
-                        reusable: question.is_reusable(),
-                    });
+                    let waits = call.map(|call| Waiting::new(call, question.is_reusable()));
                     let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
-                    let frame = reply_frame(id, &reply, question.client_reply());
+                    let frame = reply_frame(id, &reply, question.own_reply(&reply));
                     self.outbox.send_to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
@@ -99,9 +96,8 @@ impl Relay {
                     }
                     if let Some(round) = self.calls.get_mut(call).and_then(|call| call.round_mut())
                     {
-                        let own = question.client_reply();
-                        let own = own.filter(|own| own.recorded == reply);
-                        let said = own.map_or(reply, |own| own.result.to_string());
+                        let own = question.own_reply(&reply);
+                        let said = own.map(|own| own.result().to_owned()).unwrap_or(reply);
                         round.answer(key, said);
                         rounds.push(call);
                     }
@@ -285,13 +281,12 @@ impl Relay {
     }
 }
 
-/// Returns the response with the recorded answer: in the client's words, unless another answer was the first.
+/// Returns the response with the recorded answer: in the client's own words, where it was the first.
 fn reply_frame(id: &Id, reply: &str, own: Option<&ClientReply>) -> String {
-    let own = own.filter(|own| own.recorded == reply);
-    if let Some(frame) = own.and_then(|own| own.frame.as_ref()) {
-        return frame.to_string();
+    if let Some(frame) = own.and_then(ClientReply::as_it_came) {
+        return frame.to_owned();
     }
-    let result = own.map_or(reply, |own| &own.result);
+    let result = own.map_or(reply, ClientReply::result);
     match serde_json::from_str::<&RawValue>(result) {
         Ok(result) => message::result(id, result),
         Err(_) => {

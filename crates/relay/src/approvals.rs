@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::asks::Origin;
+use crate::call_start::Carried;
 use crate::calls::{self, Call};
 use crate::decisions::{Admission, Approval, RuleRefusal};
 use crate::frame_edit::{self, ErrorResponse};
@@ -347,7 +348,7 @@ impl Relay {
             edited,
             delivery,
         });
-        let forward = self.translate_request(frame, method, crate::from_client::Carried::default());
+        let forward = self.translate_request(frame, method, Carried::default());
         if let Some(never) = self.approvals.starting.take() {
             self.undelivered_approval(never.delivery);
         }
@@ -366,7 +367,7 @@ impl Relay {
         let delivery = delivery.and_then(|delivery| self.deliveries.end(delivery));
         if let Some(delivery) = delivery {
             let why = "the call ended before it was made".to_owned();
-            let records = delivery.records;
+            let records = delivery.into_records();
             self.outbox.push(Effect::DeliveryRefused { records, why });
         }
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::wire::{Capability, Mode};
+use serde::{Deserialize, Serialize};
 
 use crate::CallKind;
-use crate::learned::LearnedAsker;
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
@@ -18,6 +18,15 @@ pub struct AskingTargets {
     known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
     /// `true` if one was seen to ask since this was last looked at.
     changed: Arc<AtomicBool>,
+}
+
+/// A tool, prompt or resource that was seen to ask, in these modes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedAsker {
+    kind: String,
+    target: String,
+    form: bool,
+    url: bool,
 }
 
 /// The known behaviour of one tool, prompt or resource.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
 
-use crate::asks::Ask;
+use crate::asks::{Ask, Attribution};
 use crate::calls::Call;
 use crate::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
 
@@ -20,43 +20,6 @@ const ONE_GO: Duration = Duration::from_millis(250);
 const OTHERS: usize = 63;
 /// That number where the client's own dialog shows the question, which names no call: only those are held for it.
 const OTHERS_OF_DIALOG: usize = 16;
-
-/// The attribution of a question.
-#[derive(Default)]
-pub(crate) struct Attribution {
-    /// The call it is taken to be for.
-    pub(crate) call: Option<CallId>,
-    /// Others that it may be for, the likeliest first.
-    pub(crate) others: Vec<CallId>,
-    /// The last call that was on its way when it came, where that is a guess: no later one is meant.
-    pub(crate) newest: Option<CallId>,
-}
-
-impl From<CallId> for Attribution {
-    /// That is certain.
-    fn from(call: CallId) -> Self {
-        Self {
-            call: Some(call),
-            others: Vec::new(),
-            newest: None,
-        }
-    }
-}
-
-impl Attribution {
-    /// Returns whether several calls may be meant.
-    pub(crate) fn is_ambiguous(&self) -> bool {
-        !self.others.is_empty()
-    }
-
-    /// All calls that may be meant.
-    pub(crate) fn candidates(&self) -> Vec<CallId> {
-        self.call
-            .into_iter()
-            .chain(self.others.iter().copied())
-            .collect()
-    }
-}
 
 impl Relay {
     /// Returns the call that a pushed question in this mode is for, which came on the stream of `via`.
@@ -81,12 +44,7 @@ impl Relay {
             asking.truncate(others + 1);
         }
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
-        let mut keys = asking.into_iter().map(|(key, _)| key);
-        Attribution {
-            call: keys.next(),
-            others: keys.collect(),
-            newest,
-        }
+        Attribution::among(asking.into_iter().map(|(key, _)| key), newest)
     }
 
     /// Returns what else the question may be for, each name once.

@@ -58,14 +58,17 @@ pub(crate) struct ClientAnswers(HashMap<String, Value>);
 
 /// A retry that can go on to the server.
 pub(crate) struct ReadyRetry {
-    /// The stream that it came on.
-    pub(crate) stream: StreamId,
-    /// When it came.
-    pub(crate) at: Timestamp,
-    /// The request as it goes to the server.
-    pub(crate) text: String,
-    /// The records of the answers in it.
-    pub(crate) records: Vec<String>,
+    stream: StreamId,
+    at: Timestamp,
+    text: String,
+    records: Vec<String>,
+}
+
+impl ReadyRetry {
+    /// Returns the stream that it came on, when it came, the request as it goes to the server and the records of the answers in it.
+    pub(crate) fn into_parts(self) -> (StreamId, Timestamp, String, Vec<String>) {
+        (self.stream, self.at, self.text, self.records)
+    }
 }
 
 impl ClientAnswers {

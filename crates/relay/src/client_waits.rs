@@ -1,13 +1,11 @@
-//! Calls that the client gave up for lack of time: they wait for being made again, and the next are handed back sooner.
+//! The times that clients were seen to wait for a call before they gave it up: the next are handed back sooner.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::calls::Call;
-use crate::learned::LearnedWait;
-use crate::{CallId, Relay, Timer, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
@@ -20,6 +18,13 @@ pub struct ClientWaits {
     known: Arc<Mutex<BTreeMap<String, Duration>>>,
     /// `true` if a shorter wait was seen since this was last looked at.
     changed: Arc<AtomicBool>,
+}
+
+/// A client, by its own name, and the time that it was seen to wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedWait {
+    client: String,
+    millis: u64,
 }
 
 impl ClientWaits {
@@ -42,14 +47,17 @@ impl ClientWaits {
         room
     }
 
-    fn learn(&self, client: String, waited: Duration) {
+    /// Learns that a client gave up after this time.
+    pub(crate) fn learn(&self, client: String, waited: Duration) {
         if self.note(client, waited) {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
 
-    fn of(&self, client: &str) -> Option<Duration> {
-        self.all().get(client).copied()
+    /// Returns the time after which a call is handed back to this client: less than it was seen to wait.
+    pub(crate) fn before_end(&self, client: &str) -> Option<Duration> {
+        let waited = self.all().get(client).copied();
+        waited.map(|waited| waited.mul_f64(PART))
     }
 
     /// Returns whether a shorter wait was seen since the last time.
@@ -69,7 +77,7 @@ impl ClientWaits {
     /// Adds those that another process saw, or an earlier one.
     pub(crate) fn add(&self, learned: &[LearnedWait]) {
         for wait in learned {
-            self.note(wait.client.clone(), wait.span());
+            self.note(wait.client.clone(), Duration::from_millis(wait.millis));
         }
     }
 }
@@ -79,40 +87,6 @@ impl ClientWaits {
 pub(crate) fn is_timeout(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     reason.contains("timed out") || reason.contains("timeout")
-}
-
-impl Relay {
-    /// Returns how long a call is held for a person: less than the client was seen to wait.
-    pub(crate) fn hold_time(&self) -> Duration {
-        let client = self.client.info().unwrap_or_default();
-        let waits = self.settings.client_waits.of(&client);
-        let waits = waits.map(|waits| waits.mul_f64(PART));
-        waits.map_or(self.settings.hold, |waits| waits.min(self.settings.hold))
-    }
-
-    /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
-    /// where it does not.
-    pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
-        let Some(call) = self.calls.get(key).filter(|call| waits_for_person(call)) else {
-            return false;
-        };
-        let (waited, queued) = (now.since(call.came_at()), call.is_queued());
-        let client = self.client.info().unwrap_or_default();
-        self.settings.client_waits.learn(client, waited);
-        if queued {
-            // The server knows nothing of it, so nothing else ends it.
-            self.timers.set(
-                now.after(self.settings.open_for),
-                Timer::DropUnattended(key),
-            );
-        }
-        self.detach(key);
-        true
-    }
-}
-
-fn waits_for_person(call: &Call) -> bool {
-    call.stream().is_some() && (call.may_wait_for_answer() || call.is_queued())
 }
 
 #[cfg(test)]

@@ -6,19 +6,45 @@ use crate::{CallId, DeliveryId};
 
 /// Answers that went out in one frame.
 pub(crate) struct Delivery {
-    /// Their records.
-    pub(crate) records: Vec<String>,
-    /// The call that waits for them at the server; `None` where the frame makes the call again, whose response comes by
-    /// itself.
-    pub(crate) waits: Option<Waiting>,
+    records: Vec<String>,
+    waits: Option<Waiting>,
 }
 
 /// A call that waits at the server for the answers.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    pub(crate) call: CallId,
-    /// `true` if the answers are for the next call when the server refuses them.
-    pub(crate) reusable: bool,
+    call: CallId,
+    reusable: bool,
+}
+
+impl Waiting {
+    /// A call that waits; `reusable` if the answers are for the next call when the server refuses them.
+    pub(crate) const fn new(call: CallId, reusable: bool) -> Self {
+        Self { call, reusable }
+    }
+
+    /// Returns the call.
+    pub(crate) const fn call(self) -> CallId {
+        self.call
+    }
+
+    /// Returns `true` if the answers are for the next call when the server refuses them.
+    pub(crate) const fn is_reusable(self) -> bool {
+        self.reusable
+    }
+}
+
+impl Delivery {
+    /// Returns the call that waits for the answers at the server; `None` where the frame makes the call again, whose response
+    /// comes by itself.
+    pub(crate) const fn waits(&self) -> Option<Waiting> {
+        self.waits
+    }
+
+    /// Returns the records of the answers.
+    pub(crate) fn into_records(self) -> Vec<String> {
+        self.records
+    }
 }
 
 /// The frames with answers whose acceptance was not reported yet.

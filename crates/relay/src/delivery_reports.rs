@@ -1,13 +1,14 @@
 //! Reports of the transport: the server has accepted answers, has refused them, or nobody can say.
 
-use crate::deliveries::{Delivery, Waiting};
+use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
 use crate::{DeliveryId, Effect, Relay, Timestamp};
 
 impl Relay {
     /// The server has accepted the answers.
     pub(crate) fn accepted(&mut self, key: DeliveryId) {
-        if let Some(Delivery { records, .. }) = self.deliveries.end(key) {
+        if let Some(delivery) = self.deliveries.end(key) {
+            let records = delivery.into_records();
             self.outbox.push(Effect::Delivered { records });
         }
     }
@@ -15,10 +16,11 @@ impl Relay {
     /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
     /// them or this was the second time.
     pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
-        let Some(Delivery { records, waits }) = self.deliveries.end(key) else {
+        let Some(delivery) = self.deliveries.end(key) else {
             return;
         };
-        let next = if waits.is_some_and(|waits| waits.reusable) {
+        let (waits, records) = (delivery.waits(), delivery.into_records());
+        let next = if waits.is_some_and(Waiting::is_reusable) {
             "The answer is kept: make the call again to deliver it"
         } else {
             "The answer is not kept: make the call again, and the person is asked again"
@@ -33,9 +35,10 @@ impl Relay {
 
     /// Nobody can say whether the server has the answers: they are not sent again.
     pub(crate) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
-        let Some(Delivery { records, waits }) = self.deliveries.end(key) else {
+        let Some(delivery) = self.deliveries.end(key) else {
             return;
         };
+        let (waits, records) = (delivery.waits(), delivery.into_records());
         let words = format!(
             "it is not known whether the server {} has the person's answer: {why}. \
              The answer is not sent again",
@@ -47,7 +50,7 @@ impl Relay {
 
     /// The call cannot go on at the server, which is told, and ends with these words.
     fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
-        let call = waits.map(|waits| waits.call);
+        let call = waits.map(Waiting::call);
         let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
             return;
         };

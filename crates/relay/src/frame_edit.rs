@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mcp_elicit_core::fault::Fault;
-use mcp_elicit_core::wire::{Id, Revision, members, message};
+use mcp_elicit_core::wire::{FrameIndex, Id, Revision, members, message};
 use serde_json::{Value, json};
 
 /// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
@@ -65,6 +65,15 @@ pub(crate) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> St
         ","
     };
     [&frame[..inside], members, comma, &frame[inside..]].concat()
+}
+
+/// The response under another id.
+pub(crate) fn with_id(text: &str, id: &Id) -> String {
+    let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
+    match place {
+        Some(range) if text[range.clone()] != *id.as_json() => spliced(text, &range, id.as_json()),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

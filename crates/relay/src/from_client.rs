@@ -1,60 +1,25 @@
 //! Frames from the client: passed on, put into the server's era, or answered here.
 
-use crate::ClientFrame;
-use crate::DeliveryId;
-use crate::retries::RetryAnswers;
-use mcp_elicit_core::wire::Frame;
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{
-    Cancelled, Capability, Envelope, FrameDefect, Id, frame, members, message, method,
-};
+use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::call_start::{Carried, Start};
 use crate::calls::{self, Call};
 use crate::client_waits::is_timeout;
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse, OWN};
-use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
+use crate::{
+    CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
+};
 
 /// The words for a request without an id.
 pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
-
-/// A request of the client that is to start at the server.
-pub(crate) struct Start {
-    /// The kind of call, where questions may come up in it.
-    pub(crate) kind: Option<CallKind>,
-    /// The request as it goes to the server, where it is not the client's own.
-    pub(crate) changed: Option<String>,
-    /// The modes that the client can ask in, in this call.
-    pub(crate) capability: Capability,
-    /// The answers and the delivery that a retry carries.
-    pub(crate) carried: Carried,
-}
-
-impl Default for Start {
-    fn default() -> Self {
-        Self {
-            kind: None,
-            changed: None,
-            capability: Capability::NONE,
-            carried: Carried::default(),
-        }
-    }
-}
-
-/// The answers that a retry brings along.
-#[derive(Default)]
-pub(crate) struct Carried {
-    /// Answers for the questions of a call that starts anew.
-    pub(crate) answers: Option<RetryAnswers>,
-    /// The delivery of the answers in the frame.
-    pub(crate) delivery: Option<DeliveryId>,
-}
 
 impl Relay {
     pub(crate) fn client_request(&mut self, frame: ClientFrame<'_>) -> ClientForward {
@@ -120,16 +85,13 @@ impl Relay {
         let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
         };
-        let Start {
-            kind,
-            changed,
-            capability,
-            carried,
-        } = start;
+        let (kind, capability) = (start.kind(), start.capability());
+        let (changed, carried) = start.into_parts();
+        let delivery = carried.delivery_id();
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
         let mut call = Call::new(frame.at(), frame.stream(), id.clone(), kind);
         call.set_capability(capability);
-        call.rounds_mut().set_retry_answers(carried.answers);
+        call.rounds_mut().set_retry_answers(carried.into_answers());
         call.set_log_level(self.requested_log_level(*frame));
         call.set_lists_tools(frame.method() == Some("tools/list"));
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
@@ -157,7 +119,7 @@ impl Relay {
             Cow::Owned(sent) => {
                 let approval = self.approvals.take_delivery(key);
                 self.outbox
-                    .send_to_server(sent, Some(key), carried.delivery.or(approval));
+                    .send_to_server(sent, Some(key), delivery.or(approval));
                 ClientForward::Handled
             }
         }

@@ -1,21 +1,21 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
-use crate::calls::Call;
-use mcp_elicit_core::wire::Frame;
 use std::borrow::Cow;
 
-use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, frame, members, message,
-    method, pushed, rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, message, method, pushed,
+    rounds,
 };
 use serde_json::value::RawValue;
 
 use crate::asks::Origin;
+use crate::calls::Call;
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     stream: StreamId::SESSION,
@@ -195,6 +195,33 @@ impl Relay {
             .then_some(ElicitationMessage::InputRequired)
     }
 
+    /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
+    /// call has ended over it.
+    pub(crate) fn next_round<T>(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        part: Option<&RawValue>,
+        read: impl FnOnce(&RawValue) -> Result<T, WireError>,
+    ) -> Option<T> {
+        self.calls.end_upstream(key);
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let required = match read(part?) {
+            Ok(required) => required,
+            Err(defect) => {
+                let refusal = ErrorResponse::fault(PeerFault::from(defect), revision);
+                self.fail(now, key, &refusal);
+                return None;
+            }
+        };
+        let most = self.settings.rounds;
+        if let Err(fault) = self.calls.get_mut(key)?.rounds_mut().begin_round(most) {
+            self.fail(now, key, &ErrorResponse::fault(fault, revision));
+            return None;
+        }
+        Some(required)
+    }
+
     /// The server is done with a call: the client gets the answer, now or when it comes for it.
     pub(crate) fn finish(
         &mut self,
@@ -241,7 +268,8 @@ impl Relay {
         match (translated, same_id) {
             (None, true) => ServerForward::AsIs { stream, last: true },
             (translated, _) => {
-                let frame = with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
+                let frame =
+                    frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
                 self.tell_client(stream, frame, true);
                 ServerForward::Handled
             }
@@ -256,7 +284,7 @@ impl Relay {
         };
         if let Some(index) = FrameIndex::at(text.as_bytes()) {
             let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
-            let frame = with_id(translated.as_deref().unwrap_or(&text), &client_id);
+            let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
             self.tell_client(stream, frame, true);
         }
         self.remove_call(key);
@@ -329,11 +357,10 @@ impl Relay {
         self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));
         for key in self.asks.keys() {
-            let echo = self
-                .asks
-                .get(key)
+            let question = self.asks.get(key);
+            let is_clients = question
                 .is_some_and(|question| matches!(question.origin(), Origin::ClientRound { .. }));
-            if !echo {
+            if !is_clients {
                 self.drop_question(key, Ending::ServerGone);
             }
         }
@@ -403,15 +430,4 @@ fn requires_urls(code: &str) -> bool {
 fn asks(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
-}
-
-/// The response under another id.
-pub(crate) fn with_id(text: &str, id: &Id) -> String {
-    let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
-    match place {
-        Some(range) if text[range.clone()] != *id.as_json() => {
-            frame_edit::spliced(text, &range, id.as_json())
-        }
-        _ => text.to_owned(),
-    }
 }

@@ -1,19 +1,50 @@
 //! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
 
-use crate::ClientFrame;
+use std::time::Duration;
+
 use mcp_elicit_core::wire::Progress;
 use serde_json::Number;
 
 use crate::asks::Ask;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
-use crate::hand_back::HandBack;
-use crate::{AskId, AskedVia, CallId, Relay, Timer, Timestamp};
+use crate::hand_back::{self, WaitsFor};
+use crate::{AskId, AskedVia, CallId, ClientFrame, Relay, Timer, Timestamp};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
 
 impl Relay {
+    /// Returns how long a call is held for a person: less than the client was seen to wait.
+    pub(crate) fn hold_time(&self) -> Duration {
+        let client = self.client.info().unwrap_or_default();
+        let least = self.settings.client_waits.before_end(&client);
+        least.map_or(self.settings.hold, |least| least.min(self.settings.hold))
+    }
+
+    /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
+    /// where it does not.
+    pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
+        let Some(call) = self.calls.get(key).filter(|call| call.waits_for_person()) else {
+            return false;
+        };
+        let (waited, queued) = (now.since(call.came_at()), call.is_queued());
+        let client = self.client.info().unwrap_or_default();
+        self.settings.client_waits.learn(client, waited);
+        if queued {
+            self.end_in_time(now, key);
+        }
+        self.detach(key);
+        true
+    }
+
+    /// Ends a call that is handed back in its turn when it is not made again in time: the server knows nothing of it, so nothing
+    /// else ends it.
+    fn end_in_time(&mut self, now: Timestamp, key: CallId) {
+        let at = now.after(self.settings.open_for);
+        self.timers.set(at, Timer::DropUnattended(key));
+    }
+
     /// The call has a question open to people: it is held.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
@@ -117,11 +148,7 @@ impl Relay {
             return;
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
-            // The server knows nothing of it, so nothing else ends it.
-            self.timers.set(
-                now.after(self.settings.open_for),
-                Timer::DropUnattended(key),
-            );
+            self.end_in_time(now, key);
         }
         self.detach(key);
         self.tell_client(stream, frame, true);
@@ -194,16 +221,15 @@ impl Relay {
         let call = self.calls.get_mut(key)?;
         let (id, kind) = (call.client_id().clone(), call.kind()?);
         let target = call.summary()?.target.clone();
-        let words = HandBack {
-            server: &server,
-            kind,
-            target: &target,
-            is_queued: call.is_queued(),
-            is_asked: !call.asks().is_empty(),
-            link: link.as_deref(),
+        let waits = if call.is_queued() {
+            WaitsFor::OtherCall
+        } else if call.asks().is_empty() {
+            WaitsFor::PossibleQuestion
+        } else {
+            WaitsFor::OwnQuestion
         };
+        let text = hand_back::words(&server, kind, &target, waits, link.as_deref());
         let may_have_schema = self.catalog.may_have_output_schema(&target);
-        let text = words.to_string();
         Some(self.client.handed_back(&id, kind, text, may_have_schema))
     }
 

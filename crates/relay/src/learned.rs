@@ -1,41 +1,19 @@
 //! Facts learned of a server and its clients, in a form that outlives the process: which calls were seen to ask for certain,
 //! and how long clients were seen to wait.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
+use crate::asking_targets::LearnedAsker;
+use crate::client_waits::LearnedWait;
 use crate::settings::RelaySettings;
 
 /// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
     /// Tools, prompts and resources that were seen to ask.
-    pub(crate) askers: Vec<LearnedAsker>,
+    askers: Vec<LearnedAsker>,
     /// Clients that were seen to give up.
-    pub(crate) waits: Vec<LearnedWait>,
-}
-
-/// A tool, prompt or resource that was seen to ask, in these modes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LearnedAsker {
-    pub(crate) kind: String,
-    pub(crate) target: String,
-    pub(crate) form: bool,
-    pub(crate) url: bool,
-}
-
-/// A client, by its own name, and the time that it was seen to wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LearnedWait {
-    pub(crate) client: String,
-    pub(crate) millis: u64,
-}
-
-impl LearnedWait {
-    pub(crate) fn span(&self) -> Duration {
-        Duration::from_millis(self.millis)
-    }
+    waits: Vec<LearnedWait>,
 }
 
 impl RelaySettings {
@@ -63,44 +41,32 @@ impl RelaySettings {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn asker(kind: &str, target: &str, form: bool, url: bool) -> LearnedAsker {
-        LearnedAsker {
-            kind: kind.to_owned(),
-            target: target.to_owned(),
-            form,
-            url,
-        }
+    fn learned(askers: &Value, millis: u64) -> Learned {
+        let waits = json!([{"client": "c", "millis": millis}]);
+        serde_json::from_value(json!({"askers": askers, "waits": waits})).unwrap()
+    }
+
+    fn asker(kind: &str, target: &str, form: bool, url: bool) -> Value {
+        json!({"kind": kind, "target": target, "form": form, "url": url})
     }
 
     #[test]
     fn what_one_process_learned_another_knows_and_is_no_news_there() {
         let settings = RelaySettings::default();
-        let learned = Learned {
-            askers: vec![asker("tool", "deploy", true, false)],
-            waits: vec![LearnedWait {
-                client: "c".to_owned(),
-                millis: 5_000,
-            }],
-        };
-        settings.learn(&learned);
+        let first = learned(&json!([asker("tool", "deploy", true, false)]), 5_000);
+        settings.learn(&first);
         assert_eq!(settings.newly_learned(), None);
         let text = serde_json::to_string(&settings.learned()).unwrap();
-        assert_eq!(serde_json::from_str::<Learned>(&text).unwrap(), learned);
+        assert_eq!(serde_json::from_str::<Learned>(&text).unwrap(), first);
         // Of two processes each adds what it saw; the shorter wait counts.
-        settings.learn(&Learned {
-            askers: vec![
-                asker("tool", "deploy", false, true),
-                asker("elsewhere", "x", true, true),
-            ],
-            waits: vec![LearnedWait {
-                client: "c".to_owned(),
-                millis: 9_000,
-            }],
-        });
-        let both = settings.learned();
-        assert_eq!(both.askers, [asker("tool", "deploy", true, true)]);
-        assert_eq!(both.waits, learned.waits);
+        let modes = asker("tool", "deploy", false, true);
+        let unknown = asker("elsewhere", "x", true, true);
+        settings.learn(&learned(&json!([modes, unknown]), 9_000));
+        let both = learned(&json!([asker("tool", "deploy", true, true)]), 5_000);
+        assert_eq!(settings.learned(), both);
     }
 }

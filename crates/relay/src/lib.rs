@@ -20,13 +20,14 @@
 //! | `handshake` | the openings of a client of either era |
 //! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
+//! | `call_start` | a request as it starts at the server, with what a retry carries |
 //! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
 //! | `client_rounds`, `passed_rounds` | rounds that the client answers: what is kept of them, how they pass |
 //! | `server_round` | rounds that the gateway answers |
 //! | `round_states` | the states under which clients have rounds: found again, good for one use |
-//! | `new_asks`, `asks` | a question is checked and recorded; open questions |
+//! | `new_asks`, `asks/` | a question is checked and recorded; open questions: the table, one question, its calls |
 //! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | [`decisions`], `approvals` | an operator's decisions, as the shell makes them; calls that wait for approval |
 //! | `limits` | size, number and rate of questions |
@@ -46,6 +47,7 @@ mod approvals;
 mod asking_targets;
 mod asks;
 mod attribution;
+mod call_start;
 mod calls;
 mod catalog;
 mod client_rounds;

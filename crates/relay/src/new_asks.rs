@@ -1,4 +1,4 @@
-//! A question comes up: it is checked, placed, written down, and only then put before anyone.
+//! A question comes up: it is checked, recorded, and only then shown to anyone.
 
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
@@ -8,8 +8,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use serde_json::value::RawValue;
 
 use crate::NewQuestion;
-use crate::asks::{NewAsk, Origin};
-use crate::attribution::Attribution;
+use crate::asks::{Attribution, NewAsk, Origin};
 use crate::calls::Call;
 use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
@@ -44,7 +43,7 @@ impl Relay {
                        make the call again";
             return Err(ErrorResponse::new(-32000, why));
         }
-        let (call, others) = (attribution.call, attribution.others.clone());
+        let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
@@ -96,17 +95,10 @@ impl Relay {
             team,
         };
         let entry = self.entry_of(call, &origin, &request);
-        let key = self.asks.open(NewAsk {
-            attribution,
-            origin,
-            request,
-            unknown,
-            form,
-            via: place,
-            entry,
-            frame: frame.map(Into::into),
-            open_for,
-        });
+        let ask = NewAsk::new(attribution, origin, request, form, place, open_for);
+        let key = self
+            .asks
+            .open(ask.entry(entry).unknown(unknown).frame(frame));
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.add_ask(key);
         }
@@ -154,12 +146,12 @@ impl Relay {
             return usual;
         };
         if *origin == Origin::Approval {
-            let approval = attribution.call.and_then(|call| self.approvals.of(call));
+            let approval = attribution.call().and_then(|call| self.approvals.of(call));
             return approval.map_or(usual, |approval| {
                 Planned::People(Box::new(approval.people.clone()))
             });
         }
-        let known = attribution.call.filter(|_| !attribution.is_ambiguous());
+        let known = attribution.call().filter(|_| !attribution.is_ambiguous());
         let call = known.and_then(|call| self.calls.get_mut(call)?.summary().cloned());
         let message = request.message();
         let question = QuestionParts {
@@ -189,7 +181,21 @@ impl Relay {
             })
     }
 
-    /// Before whom a question is put.
+    /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's.
+    fn entry_of(
+        &mut self,
+        call: Option<CallId>,
+        origin: &Origin,
+        request: &ElicitRequest,
+    ) -> String {
+        if let Origin::Round { entry } | Origin::ClientRound { entry, .. } = origin {
+            return entry.clone();
+        }
+        let call = call.and_then(|call| self.calls.get_mut(call));
+        call.map_or_else(String::new, |call| call.rounds_mut().entry_key(request))
+    }
+
+    /// Returns the way in which a question is asked: by the client, or of people.
     fn asked_via(
         &self,
         call: Option<CallId>,
@@ -266,7 +272,7 @@ impl Relay {
         }
     }
 
-    /// Returns what is not written is not asked.
+    /// The question could not be recorded, so it is not asked.
     pub(crate) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
         let refusal = ErrorResponse::new(
             -32603,

@@ -4,25 +4,21 @@
 //! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
 //! answer.
 
-use crate::ClientFrame;
-use crate::asks::Ask;
-use crate::calls::Call;
-use crate::client_rounds::ClientAnswers;
-use crate::client_rounds::Retry;
-use crate::client_rounds::with_state;
-use crate::from_client::Carried;
-
 use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::{InputRequired, InputResponses};
 use serde_json::Value;
 
-use crate::asks::{Origin, RoundId, UnusableReply};
-use crate::frame_edit::ErrorResponse;
-use crate::from_server::with_id;
+use crate::asks::{Ask, Origin, RoundId, UnusableReply};
+use crate::call_start::Carried;
+use crate::calls::Call;
+use crate::client_rounds::{ClientAnswers, Retry, with_state};
+use crate::frame_edit::{ErrorResponse, with_id};
 use crate::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
-use crate::{AskId, CallId, ClientForward, Effect, Ending, Relay, ServerForward, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use crate::{
+    AskId, CallId, ClientForward, ClientFrame, Effect, Ending, Relay, ServerForward, Timestamp,
+};
 
 impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
@@ -33,16 +29,14 @@ impl Relay {
         required: &InputRequired,
         text: &str,
     ) -> ServerForward {
-        let server = ServerState {
-            state: required.state.clone(),
-        };
+        let server = ServerState::new(required.state.clone());
         let number = self.round_states.next_number();
         if required.questions().next().is_none() {
             // Nothing to record: the client and the server settle it.
             self.send_round(now, key, text, number, Vec::new(), server);
             return ServerForward::Handled;
         }
-        let round = RoundId(number);
+        let round = RoundId::new(number);
         self.client_rounds.begin(round, server, text.to_owned());
         for (entry, request) in required.questions() {
             let origin = Origin::ClientRound {
@@ -100,7 +94,7 @@ impl Relay {
         let Some(server) = self.client_rounds.server_state(round) else {
             return;
         };
-        if let Some(state) = self.send_round(now, key, &text, round.0, asked, server) {
+        if let Some(state) = self.send_round(now, key, &text, round.number(), asked, server) {
             self.client_rounds.sent(round, state);
         }
     }
@@ -140,7 +134,7 @@ impl Relay {
         responses: &InputResponses,
         binding: &CallBinding,
     ) -> ClientForward {
-        let Some(retry) = with_server_state(*frame, server.state.as_deref(), false) else {
+        let Some(retry) = with_server_state(*frame, server.state(), false) else {
             let why = "`params` must be an object with each member once";
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
@@ -148,7 +142,7 @@ impl Relay {
             // The gateway was started anew, or the round's time is over: what the record still asks, the client has
             // answered with this.
             self.round_states.use_up(state.to_owned());
-            for (_, record) in &claims.asked {
+            for (_, record) in claims.asked() {
                 self.outbox.push(Effect::End {
                     record: record.clone(),
                     ending: Ending::CallEnded,
@@ -262,11 +256,9 @@ impl Relay {
     ) {
         let ready = self.client_rounds.answered(round, entry, reply, record);
         if let Some(retry) = ready {
-            let carried = Carried {
-                answers: None,
-                delivery: self.deliveries.begin(retry.records, None),
-            };
-            self.pass_on(retry.stream, retry.at, retry.text, carried);
+            let (stream, at, text, records) = retry.into_parts();
+            let carried = Carried::delivery(self.deliveries.begin(records, None));
+            self.pass_on(stream, at, text, carried);
         }
     }
 

@@ -3,22 +3,14 @@
 //!
 //! The answers of a repeated round must be those that were given: they are in the record and with the server already.
 
-use crate::ClientFrame;
 use mcp_elicit_core::wire::call_frame::canonical;
-use mcp_elicit_core::wire::{InputRequest, InputRequired, InputResponses, message};
+use mcp_elicit_core::wire::{InputRequired, InputResponses, message};
 
 use crate::request_state::{CallBinding, StateClaims};
-use crate::{CallId, Relay};
+use crate::{CallId, ClientFrame, Relay};
 
 /// The number of rounds of a call that are remembered.
 const REMEMBERED: usize = 64;
-
-/// A round that a client has answered.
-pub(crate) struct AnsweredRound {
-    pub(crate) requests: Vec<(String, InputRequest)>,
-    /// The answers, in one spelling.
-    pub(crate) responses: String,
-}
 
 impl Relay {
     /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
@@ -49,31 +41,25 @@ impl Relay {
         let round = self.calls.get(key).zip(repeated.checked_sub(1));
         let round = round.and_then(|(call, at)| call.rounds().answered().get(at));
         let given = canonical(responses.to_raw().get());
-        round.is_some_and(|round| given.as_ref() == Ok(&round.responses))
+        round.is_some_and(|round| given.is_ok_and(|given| given == round.responses()))
     }
 
     /// Presents the answered round at this place again. `false` when it was answered no further.
     pub(crate) fn present_again(&mut self, key: CallId, at: usize, frame: ClientFrame<'_>) -> bool {
         let number = self.round_states.next_number();
-        let expires = frame.at().after(self.settings.open_for).as_millis();
+        let expires = frame.at().after(self.settings.open_for);
         let Some(call) = self.calls.get(key) else {
             return false;
         };
         let (Some(round), Some(kind)) = (call.rounds().answered().get(at), call.kind()) else {
             return false;
         };
-        let claims = StateClaims {
-            expires,
-            number,
-            asked: Vec::new(),
-            repeated: Some(at + 1),
-            server: None,
-        };
+        let claims = StateClaims::new(expires, number).repeating(at + 1);
         let state = self
             .round_states
             .seal(&CallBinding::of_frame(kind, *frame), &claims);
         let required = InputRequired {
-            requests: Some(round.requests.clone()),
+            requests: Some(round.requests().to_vec()),
             state: state.clone(),
         };
         let id = frame.id();

@@ -33,26 +33,82 @@ pub struct StateSeal {
 pub(crate) struct StateClaims {
     /// When it ends, in milliseconds since 1970.
     #[serde(rename = "x")]
-    pub(crate) expires: u64,
+    expires: u64,
     /// Tells two states of one call apart.
     #[serde(rename = "n")]
-    pub(crate) number: u64,
+    number: u64,
     /// The questions under it: keys of `inputRequests` with the records of the questions.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) asked: Vec<(String, String)>,
+    asked: Vec<(String, String)>,
     /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) repeated: Option<usize>,
+    repeated: Option<usize>,
     /// Present where the round is the server's own and goes on with the client's retry.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<ServerState>,
+    server: Option<ServerState>,
 }
 
 /// The state that the server gave, if it gave one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerState {
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<String>,
+    state: Option<String>,
+}
+
+impl StateClaims {
+    /// A state that ends at this time. No other of the session has its number.
+    pub(crate) fn new(expires: Timestamp, number: u64) -> Self {
+        Self {
+            expires: expires.as_millis(),
+            number,
+            asked: Vec::new(),
+            repeated: None,
+            server: None,
+        }
+    }
+
+    /// Adds the questions under it: keys of `inputRequests` with the records of the questions.
+    pub(crate) fn asking(self, asked: Vec<(String, String)>) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// Says that the client repeats rounds, this many with the next one.
+    pub(crate) fn repeating(self, rounds: usize) -> Self {
+        let repeated = Some(rounds);
+        Self { repeated, ..self }
+    }
+
+    /// Adds the state of a server whose own round this is.
+    pub(crate) fn of_server(self, server: Option<ServerState>) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Returns the questions under it: keys of `inputRequests` with the records of the questions.
+    pub(crate) fn asked(&self) -> &[(String, String)] {
+        &self.asked
+    }
+
+    /// Returns how many rounds the client has repeated with this one, where it makes the call again from its first round.
+    pub(crate) fn repeated(&self) -> Option<usize> {
+        self.repeated
+    }
+
+    /// Returns the server's state, where the round is the server's own and goes on with the client's retry.
+    pub(crate) fn server(&self) -> Option<&ServerState> {
+        self.server.as_ref()
+    }
+}
+
+impl ServerState {
+    /// The state that a server gave, if it gave one.
+    pub(crate) fn new(state: Option<String>) -> Self {
+        Self { state }
+    }
+
+    /// Returns the state.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
 }
 
 impl fmt::Debug for ServerState {

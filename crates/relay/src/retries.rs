@@ -1,24 +1,18 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
-use crate::ClientFrame;
-use crate::from_client::Carried;
-use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::outcome_json;
-use mcp_elicit_core::wire::FramePart;
-use mcp_elicit_core::wire::call_frame::canonical;
-use mcp_elicit_core::wire::{
-    ElicitRequest, Envelope, Id, InputRequired, InputResponses, Mode, members, rounds,
-};
+use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
-use crate::asks::{ClientReply, Origin, UnusableReply};
-use crate::calls::{self, Call};
+use crate::asks::{ClientReply, UnusableReply};
+use crate::call_start::Carried;
+use crate::calls;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
-use crate::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::{Frame, FrameIndex};
+use crate::{
+    AskId, CallId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp,
+};
 
 /// The answers that a retry brought for a call that no longer runs, which starts anew.
 pub(crate) struct RetryAnswers {
@@ -94,12 +88,11 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
-        match &claims.server {
+        match claims.server() {
             Some(server) => {
-                let server = server.clone();
-                self.client_round_retried(frame, &state, &claims, &server, &responses, &binding)
+                self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
-            None => self.own_round_returns(frame, state, claims, responses),
+            None => self.own_round_returns(frame, state, &claims, responses),
         }
     }
 
@@ -113,7 +106,7 @@ impl Relay {
         &mut self,
         frame: ClientFrame<'_>,
         state: String,
-        claims: StateClaims,
+        claims: &StateClaims,
         responses: InputResponses,
     ) -> ClientForward {
         let waits = |key: &CallId| {
@@ -124,7 +117,7 @@ impl Relay {
         let Some(key) = self.round_states.call(&state).filter(waits) else {
             return self.starts_anew(frame, state, claims, responses);
         };
-        if let Some(repeated) = claims.repeated {
+        if let Some(repeated) = claims.repeated() {
             if !self.repeats_answers(key, repeated, &responses) {
                 return self.starts_anew(frame, state, claims, responses);
             }
@@ -170,7 +163,7 @@ impl Relay {
         &mut self,
         frame: ClientFrame<'_>,
         state: String,
-        claims: StateClaims,
+        claims: &StateClaims,
         responses: InputResponses,
     ) -> ClientForward {
         let Some(first) = with_server_state(*frame, None, true) else {
@@ -193,13 +186,11 @@ impl Relay {
                 return ClientForward::Handled;
             }
         }
-        let carried = Carried {
-            answers: Some(RetryAnswers {
-                responses,
-                asked: claims.asked,
-            }),
-            delivery: None,
+        let answers = RetryAnswers {
+            responses,
+            asked: claims.asked().to_vec(),
         };
+        let carried = Carried::answers(answers);
         self.pass_on(frame.stream(), frame.at(), first, carried)
     }
 
@@ -249,11 +240,8 @@ impl Relay {
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
-        let reply = said.filter(meant).map(|said| ClientReply {
-            frame: None,
-            result: said.get().into(),
-            recorded: outcome_json(outcome),
-        });
+        let reply = said.filter(meant);
+        let reply = reply.map(|said| ClientReply::new(said.get(), outcome_json(outcome)));
         question.set_client_reply(reply);
     }
 
@@ -268,7 +256,7 @@ impl Relay {
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
             return ClientForward::Handled;
         };
-        let delivery = carried.delivery;
+        let delivery = carried.delivery_id();
         let frame = ClientFrame::new(Frame::of_text(&text, &index), stream, at, None);
         let method = frame.method().unwrap_or_default();
         let forward = self.translate_request(frame, method, carried);
@@ -302,64 +290,10 @@ impl Relay {
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
     ) -> Option<String> {
-        let claims = StateClaims {
-            expires: now.after(self.settings.open_for).as_millis(),
-            number,
-            asked,
-            repeated: None,
-            server,
-        };
-        self.round_states.seal(binding, &claims)
-    }
-
-    /// The key of a question in `inputRequests`: the server's where it asks in rounds; else the same whenever the same
-    /// call asks the same question, as often as it asked that before.
-    pub(crate) fn entry_of(
-        &mut self,
-        call: Option<CallId>,
-        origin: &Origin,
-        request: &ElicitRequest,
-    ) -> String {
-        if let Origin::Round { entry } | Origin::ClientRound { entry, .. } = origin {
-            return entry.clone();
-        }
-        let Some(call) = call.and_then(|call| self.calls.get_mut(call)) else {
-            return String::new();
-        };
-        let mut hash = Sha256::new();
-        let said = match request {
-            ElicitRequest::Form { message, schema } => {
-                let schema = canonical(schema.get()).unwrap_or_else(|_| schema.get().to_owned());
-                ["form".to_owned(), message.clone(), schema]
-            }
-            ElicitRequest::Url { message, url, .. } => {
-                ["url".to_owned(), message.clone(), url.clone()]
-            }
-        };
-        for part in said {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part);
-        }
-        let digest = HEXLOWER.encode(&hash.finalize()[..8]);
-        match call.rounds_mut().count_ask(&digest) {
-            1 => format!("ask-{digest}"),
-            again => format!("ask-{digest}-{again}"),
-        }
-    }
-
-    /// `inputResponses` and `requestState` belong to one retry, not to the call.
-    pub(crate) fn retry_frame(
-        call: &Call,
-        required: &InputRequired,
-        responses: &InputResponses,
-        id: &Id,
-    ) -> Option<String> {
-        let frame = call.frame()?;
-        let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
-        let params = rounds::retry_params(envelope.params(), required, responses).ok()?;
-        let with_params = envelope.with_body(&params).ok()?;
-        let envelope = Envelope::parse_within(with_params.as_bytes(), usize::MAX).ok()?;
-        Some(envelope.with_id(id))
+        let expires = now.after(self.settings.open_for);
+        let claims = StateClaims::new(expires, number);
+        self.round_states
+            .seal(binding, &claims.asking(asked).of_server(server))
     }
 }
 

@@ -1,12 +1,9 @@
 //! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
 
-use mcp_elicit_core::fault::{LimitFault, PeerFault};
-use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses, Revision, WireError};
+use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses};
 use serde_json::value::RawValue;
 
-use crate::Relay;
-use crate::frame_edit::ErrorResponse;
-use crate::{AskId, CallId, Timestamp};
+use crate::AskId;
 
 /// The entries of an `input_required` and their answers so far.
 pub(crate) struct Round {
@@ -36,40 +33,6 @@ impl Entry {
     /// Returns whether it is a request that was pushed to the client under this id.
     fn is_pushed(&self, id: &Id) -> bool {
         matches!(self, Self::Other { id: Some(known), .. } if known == id)
-    }
-}
-
-impl Relay {
-    /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
-    /// call has ended over it.
-    pub(crate) fn next_round<T>(
-        &mut self,
-        now: Timestamp,
-        key: CallId,
-        part: Option<&RawValue>,
-        read: impl FnOnce(&RawValue) -> Result<T, WireError>,
-    ) -> Option<T> {
-        self.calls.end_upstream(key);
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let required = match read(part?) {
-            Ok(required) => required,
-            Err(defect) => {
-                self.fail(
-                    now,
-                    key,
-                    &ErrorResponse::fault(PeerFault::from(defect), revision),
-                );
-                return None;
-            }
-        };
-        let call = self.calls.get_mut(key)?;
-        if call.rounds_mut().count_one() > self.settings.rounds {
-            let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
-            let fault = LimitFault::TooManyRounds { limit };
-            self.fail(now, key, &ErrorResponse::fault(fault, revision));
-            return None;
-        }
-        Some(required)
     }
 }
 

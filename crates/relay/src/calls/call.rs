@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::FrameIndex;
-use mcp_elicit_core::wire::{CallDefect, Capability, Frame, Id};
+use mcp_elicit_core::wire::{
+    CallDefect, Capability, Envelope, Frame, Id, InputRequired, InputResponses, rounds,
+};
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
@@ -176,6 +178,11 @@ impl Call {
     /// Returns `true` if a question is open that is, or may be, its own.
     pub(crate) fn may_wait_for_answer(&self) -> bool {
         !self.asks.is_empty() || !self.maybe.is_empty()
+    }
+
+    /// Returns `true` if its client waits, and it for a person or its turn.
+    pub(crate) fn waits_for_person(&self) -> bool {
+        self.stream.is_some() && (self.may_wait_for_answer() || self.is_queued())
     }
 
     /// Adds a question that it asks.
@@ -366,6 +373,21 @@ impl Call {
     /// The request as it went to the server, where it is kept.
     pub(crate) fn frame(&self) -> Option<&str> {
         std::str::from_utf8(self.kept.as_ref()?).ok()
+    }
+
+    /// Returns the request once more under this id, with the responses to what the server required: they and the server's state
+    /// belong to this retry, not to the call.
+    pub(crate) fn retry_frame(
+        &self,
+        required: &InputRequired,
+        responses: &InputResponses,
+        id: &Id,
+    ) -> Option<String> {
+        let envelope = Envelope::parse_within(self.frame()?.as_bytes(), usize::MAX).ok()?;
+        let params = rounds::retry_params(envelope.params(), required, responses).ok()?;
+        let with_params = envelope.with_body(&params).ok()?;
+        let envelope = Envelope::parse_within(with_params.as_bytes(), usize::MAX).ok()?;
+        Some(envelope.with_id(id))
     }
 
     /// Returns whether it waits for its turn: the server knows nothing of it.

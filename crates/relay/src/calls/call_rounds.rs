@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use mcp_elicit_core::wire::InputRequest;
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::wire::call_frame::canonical;
+use mcp_elicit_core::wire::{ElicitRequest, InputRequest};
+use sha2::{Digest as _, Sha256};
 
-use crate::repeated_rounds::AnsweredRound;
 use crate::retries::RetryAnswers;
 use crate::url_demand::UrlDemand;
 
@@ -25,11 +28,37 @@ pub(crate) struct CallRounds {
     asked_keys: HashMap<String, u32>,
 }
 
+/// A round that a client has answered.
+pub(crate) struct AnsweredRound {
+    requests: Vec<(String, InputRequest)>,
+    /// The answers, in one spelling.
+    responses: String,
+}
+
+impl AnsweredRound {
+    /// Returns the requests by their keys.
+    pub(crate) fn requests(&self) -> &[(String, InputRequest)] {
+        &self.requests
+    }
+
+    /// Returns the answers, in one spelling.
+    pub(crate) fn responses(&self) -> &str {
+        &self.responses
+    }
+}
+
 impl CallRounds {
-    /// Counts a round. Returns how many were asked.
-    pub(crate) fn count_one(&mut self) -> u32 {
+    /// Counts a round.
+    ///
+    /// # Errors
+    /// When it is one more than `most`.
+    pub(crate) fn begin_round(&mut self, most: u32) -> Result<(), LimitFault> {
         self.count += 1;
-        self.count
+        if self.count > most {
+            let limit = usize::try_from(most).unwrap_or(usize::MAX);
+            return Err(LimitFault::TooManyRounds { limit });
+        }
+        Ok(())
     }
 
     /// Returns how many were asked.
@@ -91,10 +120,32 @@ impl CallRounds {
         self.retry_answers = answers;
     }
 
-    /// Counts a question by its digest. Returns how often it was asked.
-    pub(crate) fn count_ask(&mut self, digest: &str) -> u32 {
-        let count = self.asked_keys.entry(digest.to_owned()).or_default();
+    /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question, as often as it
+    /// asked that before.
+    pub(crate) fn entry_key(&mut self, request: &ElicitRequest) -> String {
+        let digest = digest(request);
+        let count = self.asked_keys.entry(digest.clone()).or_default();
         *count += 1;
-        *count
+        match *count {
+            1 => format!("ask-{digest}"),
+            again => format!("ask-{digest}-{again}"),
+        }
     }
+}
+
+/// Equal for two questions that ask the same, in whatever order and spelling of a form.
+fn digest(request: &ElicitRequest) -> String {
+    let parts = match request {
+        ElicitRequest::Form { message, schema } => {
+            let schema = canonical(schema.get()).unwrap_or_else(|_| schema.get().to_owned());
+            ["form".to_owned(), message.clone(), schema]
+        }
+        ElicitRequest::Url { message, url, .. } => ["url".to_owned(), message.clone(), url.clone()],
+    };
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    HEXLOWER.encode(&hash.finalize()[..8])
 }

@@ -17,11 +17,8 @@ mod rounds_client;
 mod rounds_server;
 mod server;
 
-use crate::CallKind;
-use crate::ClientFrame;
-use crate::from_client::Carried;
-use crate::from_client::Start;
-use crate::{ClientForward, Relay};
+use crate::call_start::{Carried, Start};
+use crate::{CallKind, ClientForward, ClientFrame, Relay};
 pub(crate) use client::Client;
 use client::ClientEra;
 use server::ServerEra;
@@ -42,21 +39,12 @@ impl Relay {
             }
             (ClientEra::Rounds(_), _) => {
                 let (capability, changed) = self.rounds_capability(*frame);
-                let start = Start {
-                    kind: CallKind::of_method(method),
-                    changed,
-                    capability,
-                    carried,
-                };
-                self.start(frame, start)
+                let start = Start::new(CallKind::of_method(method), capability);
+                self.start(frame, start.changed(changed).carrying(carried))
             }
             (ClientEra::Unknown | ClientEra::Pushed(_), _) => {
-                let start = Start {
-                    kind: CallKind::of_method(method),
-                    capability: self.client.capability(None),
-                    ..Start::default()
-                };
-                self.start(frame, start)
+                let capability = self.client.capability(None);
+                self.start(frame, Start::new(CallKind::of_method(method), capability))
             }
         }
     }

@@ -13,7 +13,6 @@ use super::client::ClientEra;
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::from_server::with_id;
 use crate::unknown_members::with_members;
 use crate::{AskId, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -138,12 +137,10 @@ impl Relay {
                 };
                 let as_it_is = server_id.map(|id| match question.wrong_answers() {
                     0 => frame.text().into(),
-                    _ => with_id(frame.text(), &id).into(),
+                    _ => frame_edit::with_id(frame.text(), &id).into(),
                 });
-                let reply = (!dropped).then(|| ClientReply {
-                    frame: as_it_is,
-                    result: result.get().into(),
-                    recorded: outcome_json(&outcome),
+                let reply = (!dropped).then(|| {
+                    ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
                 question.set_client_reply(reply);
                 self.client_answered(key, outcome);
@@ -226,7 +223,7 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
     let place = Frame::of_text(frame, &index).member_range(FramePart::Params, "message")?;
     let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
     let message = members::raw_text(&message_again(&message, reason));
-    Some(with_id(
+    Some(frame_edit::with_id(
         &frame_edit::spliced(frame, &place, message.get()),
         id,
     ))

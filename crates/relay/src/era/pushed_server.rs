@@ -1,14 +1,13 @@
 //! Servers of the pushed era (2025-06-18, 2025-11-25): questions that they push, and requests of the other era for them.
 
-use crate::ClientFrame;
-use crate::asks::Origin;
-use crate::frame_edit::ErrorResponse;
-use crate::from_client::Carried;
-use crate::from_client::Start;
-use crate::{CallId, CallKind, ClientForward, Relay, Timestamp};
-use mcp_elicit_core::wire::frame::Frame;
-use mcp_elicit_core::wire::{ElicitRequest, Id, Revision, meta};
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::{ElicitRequest, Frame, Id, Revision, WireError, meta};
 use serde_json::{Value, json};
+
+use crate::asks::Origin;
+use crate::call_start::{Carried, Start};
+use crate::frame_edit::ErrorResponse;
+use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 
 /// A server of this era: it has a session, opened with `initialize`.
 pub(super) struct PushedServer {
@@ -95,7 +94,7 @@ impl Relay {
         let params = frame.params();
         let request = match params {
             Some(params) => ElicitRequest::parse(params, revision),
-            None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
+            None => Err(WireError::Missing { member: "params" }),
         };
         let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
         if let Ok(request) = &request {
@@ -103,9 +102,7 @@ impl Relay {
         }
         let origin = Origin::Pushed { id: id.clone() };
         let asked = request
-            .map_err(|defect| {
-                ErrorResponse::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
-            })
+            .map_err(|defect| ErrorResponse::fault(PeerFault::from(defect), revision))
             .and_then(|request| {
                 self.open_ask(
                     now,
@@ -133,12 +130,7 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32601, why));
         }
         let (capability, _) = self.rounds_capability(*frame);
-        let start = Start {
-            kind: CallKind::of_method(method),
-            changed: None,
-            capability,
-            carried,
-        };
-        self.start(frame, start)
+        let start = Start::new(CallKind::of_method(method), capability);
+        self.start(frame, start.carrying(carried))
     }
 }

@@ -1,24 +1,18 @@
 //! Servers of the rounds era (2026-07-28): questions that come as `input_required`, and requests of the other era for them.
 
-use crate::CallKind;
-use crate::ClientForward;
-use crate::ClientFrame;
-use crate::asks::Ask;
-use crate::calls::Call;
-use crate::from_client::Carried;
-use crate::from_client::Start;
-use mcp_elicit_core::wire::Envelope;
-use mcp_elicit_core::wire::Revision;
-use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses, members};
-use mcp_elicit_core::wire::{message, meta};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::{
+    Envelope, Id, InputRequest, InputRequired, InputResponses, Revision, members, message, meta,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::asks::Origin;
+use crate::asks::{Ask, Origin};
+use crate::call_start::Start;
+use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::server_round::{Entry, Round};
-use crate::{CallId, Relay, ServerForward, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
 
 /// A server of this era: it answered `server/discover`.
 pub(super) struct RoundsServer {
@@ -221,11 +215,8 @@ impl Relay {
                 InputResponses::default(),
             ),
         };
-        let Some(frame) = self
-            .calls
-            .get(key)
-            .and_then(|call| Self::retry_frame(call, &required, &responses, &id))
-        else {
+        let call = self.calls.get(key);
+        let Some(frame) = call.and_then(|call| call.retry_frame(&required, &responses, &id)) else {
             let why = "the call cannot be made again: its `params` are no object";
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;
@@ -279,13 +270,8 @@ impl Relay {
                 &ErrorResponse::new(-32602, "`params` must be an object"),
             );
         };
-        let start = Start {
-            kind: CallKind::of_method(method),
-            changed: Some(changed),
-            capability,
-            carried: Carried::default(),
-        };
-        self.start(frame, start)
+        let start = Start::new(CallKind::of_method(method), capability);
+        self.start(frame, start.changed(Some(changed)))
     }
 
     /// The request with what every request of the rounds era says about itself.

@@ -1,29 +1,17 @@
-//! Open questions: what is asked, in which call, and how far the answer is.
+//! One open question: its parts, and its state from its arrival until its answer is out or it has ended.
 
-use crate::attribution::Attribution;
-use std::collections::HashMap;
 use std::time::Duration;
 
-use mcp_elicit_core::answer::{CheckError, Outcome};
-use mcp_elicit_core::fault::{Finding, PeerFault};
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Id, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Id};
 use serde_json::value::RawValue;
 
-use crate::frame_edit::ErrorResponse;
-use crate::{AskId, AskedVia, CallId};
+use super::{Attribution, Origin};
+use crate::{AskedVia, CallId};
 
 /// One open question, from its arrival until its answer is out or it has ended.
 pub(crate) struct Ask {
-    attribution: Attribution,
-    origin: Origin,
-    request: ElicitRequest,
-    unknown: Vec<(String, Box<RawValue>)>,
-    form: Option<Form>,
-    via: AskedVia,
-    entry: String,
-    frame: Option<Box<str>>,
-    open_for: Duration,
+    asked: NewAsk,
     reusable: bool,
     /// The number of answers of the client's own dialog that could not be used.
     wrong: u32,
@@ -35,23 +23,21 @@ pub(crate) struct Ask {
 /// A question that comes up.
 pub(crate) struct NewAsk {
     /// The call that it came up in, as far as one can tell.
-    pub(crate) attribution: Attribution,
+    attribution: Attribution,
     /// The way in which the server asked.
-    pub(crate) origin: Origin,
-    /// The question.
-    pub(crate) request: ElicitRequest,
+    origin: Origin,
+    request: ElicitRequest,
     /// Members of its params that are unknown here.
-    pub(crate) unknown: Vec<(String, Box<RawValue>)>,
+    unknown: Vec<(String, Box<RawValue>)>,
     /// The parsed form, in form mode.
-    pub(crate) form: Option<Form>,
+    form: Option<Form>,
     /// The way in which it is asked.
-    pub(crate) via: AskedVia,
+    via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
-    pub(crate) entry: String,
+    entry: String,
     /// The server's own frame, when the client may have it as it is.
-    pub(crate) frame: Option<Box<str>>,
-    /// The time for which it is open.
-    pub(crate) open_for: Duration,
+    frame: Option<Box<str>>,
+    open_for: Duration,
 }
 
 /// The state of a question.
@@ -90,31 +76,12 @@ enum Stage {
 /// A client's answer as the client wrote it.
 pub(crate) struct ClientReply {
     /// The response as the client wrote it, where the server may have all of it.
-    pub(crate) frame: Option<Box<str>>,
+    frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
-    pub(crate) result: Box<str>,
+    result: Box<str>,
     /// The record's entry if this answer was the first.
-    pub(crate) recorded: String,
+    recorded: String,
 }
-
-/// The way in which the server asked, and in which it gets the answer.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Origin {
-    /// A pushed request with this id.
-    Pushed { id: Id },
-    /// An entry of an `input_required` that the gateway answers itself.
-    Round { entry: String },
-    /// An entry of an `input_required` that the client answers with its retry.
-    ClientRound { entry: String, round: RoundId },
-    /// The gateway itself, before the call goes to the server.
-    Approval,
-    /// A link of a `-32042`; the call is made again once it was visited.
-    Url,
-}
-
-/// A round that the client has as the server wrote it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RoundId(pub(crate) u64);
 
 /// The way in which the client was asked.
 enum Shown {
@@ -131,101 +98,143 @@ enum Shown {
 /// The number of times that a question is asked in a client's own dialog, as on the pages.
 const ATTEMPTS: u32 = 3;
 
-/// The reason why a reply of a client settles nothing.
-pub(crate) enum UnusableReply {
-    /// It is not what the protocol says.
-    Malformed(Box<ErrorResponse>),
-    /// It does not answer what was asked, and may be asked for again.
-    Wrong {
-        /// The error for the server in the end.
-        refusal: Box<ErrorResponse>,
-        /// The reason for the person.
-        reason: String,
-    },
+impl NewAsk {
+    /// A question that came up in these calls, is asked so and is open for so long.
+    pub(crate) fn new(
+        attribution: Attribution,
+        origin: Origin,
+        request: ElicitRequest,
+        form: Option<Form>,
+        via: AskedVia,
+        open_for: Duration,
+    ) -> Self {
+        Self {
+            attribution,
+            origin,
+            request,
+            unknown: Vec::new(),
+            form,
+            via,
+            entry: String::new(),
+            frame: None,
+            open_for,
+        }
+    }
+
+    /// Sets its key in the `inputRequests` of a client of the rounds era.
+    pub(crate) fn entry(self, entry: String) -> Self {
+        Self { entry, ..self }
+    }
+
+    /// Adds the members of its params that are unknown here.
+    pub(crate) fn unknown(self, unknown: Vec<(String, Box<RawValue>)>) -> Self {
+        Self { unknown, ..self }
+    }
+
+    /// Adds the server's own frame, which the client may have as it is.
+    pub(crate) fn frame(self, frame: Option<&str>) -> Self {
+        let frame = frame.map(Into::into);
+        Self { frame, ..self }
+    }
+}
+
+impl ClientReply {
+    /// A reply with this `ElicitResult`, JSON, of which the record has `recorded` if it was the first.
+    pub(crate) fn new(result: &str, recorded: String) -> Self {
+        Self {
+            frame: None,
+            result: result.into(),
+            recorded,
+        }
+    }
+
+    /// Adds the response as the client wrote it, of which the server may have all.
+    pub(crate) fn frame(self, frame: Option<Box<str>>) -> Self {
+        Self { frame, ..self }
+    }
+
+    /// Returns the response as the client wrote it, where the server may have all of it.
+    pub(crate) fn as_it_came(&self) -> Option<&str> {
+        self.frame.as_deref()
+    }
+
+    /// Returns the `ElicitResult` as the client wrote it, JSON.
+    pub(crate) fn result(&self) -> &str {
+        &self.result
+    }
 }
 
 impl Ask {
-    /// Checks a reply against what was asked.
-    pub(crate) fn check(
-        &self,
-        reply: &ElicitResult,
-        revision: Revision,
-    ) -> Result<Outcome, UnusableReply> {
-        match (reply.action(), &self.form) {
-            (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
-                Ok(answers) => Ok(Outcome::Accept(answers)),
-                Err(error) => Err(UnusableReply::Wrong {
-                    refusal: Box::new(ErrorResponse::fault(
-                        wrong(&error, self.wrong + 1),
-                        revision,
-                    )),
-                    reason: error.to_string(),
-                }),
-            },
-            (Action::Accept, None) => Ok(Outcome::Visit),
-            (Action::Decline, _) => Ok(Outcome::Decline),
-            (Action::Cancel, _) => Ok(Outcome::Cancel),
+    /// A question that is to be recorded.
+    pub(super) fn new(asked: NewAsk) -> Self {
+        Self {
+            // The answer to one that may be another call's is found by none.
+            reusable: !asked.attribution.is_ambiguous(),
+            asked,
+            wrong: 0,
+            reason: None,
+            state: AskState::Recording,
         }
     }
 
     /// Returns the call that it came up in, as far as one can tell.
     pub(crate) fn call(&self) -> Option<CallId> {
-        self.attribution.call
+        self.asked.attribution.call()
     }
 
     /// Returns the calls that it may belong to instead, some of which may have ended meanwhile.
     pub(crate) fn others(&self) -> &[CallId] {
-        &self.attribution.others
+        self.asked.attribution.others()
     }
 
     /// Returns the call that it came up in, and those that it may belong to instead.
     pub(crate) fn candidates(&self) -> Vec<CallId> {
-        self.attribution.candidates()
+        self.asked.attribution.candidates()
     }
 
     /// Returns the last call that was on its way when it came, where the call is a guess.
     pub(crate) fn newest(&self) -> Option<CallId> {
-        self.attribution.newest
+        self.asked.attribution.newest()
     }
 
     /// Returns the way in which the server asked.
     pub(crate) fn origin(&self) -> &Origin {
-        &self.origin
+        &self.asked.origin
     }
 
     /// Returns the question.
     pub(crate) fn request(&self) -> &ElicitRequest {
-        &self.request
+        &self.asked.request
     }
 
     /// Returns the members of its params that are unknown here.
     pub(crate) fn unknown(&self) -> &[(String, Box<RawValue>)] {
-        &self.unknown
+        &self.asked.unknown
     }
 
     /// Returns the parsed form, in form mode.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.form.as_ref()
+        self.asked.form.as_ref()
     }
 
     /// Returns the way in which it is asked.
     pub(crate) fn via(&self) -> AskedVia {
-        self.via
+        self.asked.via
     }
 
     /// Returns its key in the `inputRequests` of a client of the rounds era.
     pub(crate) fn entry(&self) -> &str {
-        &self.entry
+        &self.asked.entry
     }
 
     /// Returns the server's own frame, when the client may have it as it is.
     pub(crate) fn server_frame(&self) -> Option<&str> {
-        self.frame.as_deref()
+        self.asked.frame.as_deref()
     }
 
     /// Returns the time for which it is open.
     pub(crate) fn open_for(&self) -> Duration {
-        self.open_for
+        self.asked.open_for
     }
 
     /// Returns `true` if its answer is for the next call when the server refuses it.
@@ -293,9 +302,47 @@ impl Ask {
         }
     }
 
-    /// Returns the client's own response, when the server may have it as it is.
-    pub(crate) fn client_reply(&self) -> Option<&ClientReply> {
-        self.row()?.reply.as_ref()
+    /// Returns the client's own reply, where what is recorded is it.
+    pub(crate) fn own_reply(&self, recorded: &str) -> Option<&ClientReply> {
+        let reply = self.row()?.reply.as_ref()?;
+        (reply.recorded == recorded).then_some(reply)
+    }
+
+    /// Returns the id of the client's own dialog, the last if there were several.
+    pub(super) fn dialog(&self) -> Option<&Id> {
+        match self.row()?.shown.as_ref()? {
+            Shown::Dialog { id, .. } => Some(id),
+            Shown::NextRound => None,
+        }
+    }
+
+    /// It is in the record under this id, and can be answered at this address.
+    pub(super) fn recorded(&mut self, id: String, link: Option<String>) {
+        let row = Recorded {
+            id,
+            link,
+            shown: None,
+            reply: None,
+        };
+        let stage = Stage::Open;
+        self.state = AskState::Recorded { row, stage };
+    }
+
+    /// Its answer is for no other call.
+    pub(super) fn not_reusable(&mut self) {
+        self.reusable = false;
+    }
+
+    /// Notes that the client is asked in its own dialog under this id. Returns the id of the dialog before, if there was one.
+    pub(super) fn shown_in_dialog(&mut self, id: Id) -> Option<Id> {
+        let AskState::Recorded { row, .. } = &mut self.state else {
+            return None;
+        };
+        let responded = false;
+        match row.shown.replace(Shown::Dialog { id, responded })? {
+            Shown::Dialog { id: before, .. } => Some(before),
+            Shown::NextRound => None,
+        }
     }
 
     /// Returns how often the client's own dialog gave an answer that could not be used.
@@ -328,13 +375,12 @@ impl Ask {
 
     /// It belongs to no call any more: the client answers it with a request of its own.
     pub(crate) fn leave_call(&mut self) {
-        self.attribution.call = None;
+        self.asked.attribution.leave_call();
     }
 
     /// It is taken to belong to this call now.
     pub(crate) fn reassign(&mut self, to: CallId) {
-        self.attribution.call = Some(to);
-        self.attribution.others.retain(|call| *call != to);
+        self.asked.attribution.reassign(to);
     }
 
     /// The client has answered. Returns the record's id, where the answer may be the first.
@@ -381,7 +427,7 @@ impl Ask {
 
     /// Returns what is asked, with the reason why it is asked again.
     pub(crate) fn request_again(&self) -> ElicitRequest {
-        let mut request = self.request.clone();
+        let mut request = self.asked.request.clone();
         if let Some(reason) = &self.reason {
             let (ElicitRequest::Form { message, .. } | ElicitRequest::Url { message, .. }) =
                 &mut request;
@@ -394,159 +440,4 @@ impl Ask {
 /// A message with the reason why it is asked again.
 pub(crate) fn message_again(message: &str, reason: &str) -> String {
     format!("{message}\n\nThe last answer cannot be used: {reason}")
-}
-
-/// The size of a question in bytes, as it waits.
-pub(crate) fn size_of(request: &ElicitRequest) -> usize {
-    match request {
-        ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
-        ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
-    }
-}
-
-fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
-    let violations = match error {
-        CheckError::Violations(violations) => Finding::from_violations(violations),
-        CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
-    };
-    PeerFault::WrongAnswer {
-        violations,
-        attempts,
-    }
-}
-
-/// The open questions by every name they go by.
-#[derive(Default)]
-pub(crate) struct Asks {
-    by_key: HashMap<AskId, Ask>,
-    by_server_id: HashMap<Id, AskId>,
-    by_client_id: HashMap<Id, AskId>,
-    bytes: usize,
-    last: u64,
-}
-
-impl Asks {
-    /// Opens a question, which is to be recorded.
-    pub(crate) fn open(&mut self, ask: NewAsk) -> AskId {
-        self.last += 1;
-        let key = AskId(self.last);
-        if let Origin::Pushed { id } = &ask.origin {
-            self.by_server_id.insert(id.clone(), key);
-        }
-        self.bytes += size_of(&ask.request);
-        let ask = Ask {
-            // The answer to one that may be another call's is found by none.
-            reusable: !ask.attribution.is_ambiguous(),
-            attribution: ask.attribution,
-            origin: ask.origin,
-            request: ask.request,
-            unknown: ask.unknown,
-            form: ask.form,
-            via: ask.via,
-            entry: ask.entry,
-            frame: ask.frame,
-            open_for: ask.open_for,
-            wrong: 0,
-            reason: None,
-            state: AskState::Recording,
-        };
-        self.by_key.insert(key, ask);
-        key
-    }
-
-    /// The size of all open questions in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Returns a question that is open.
-    pub(crate) fn get(&self, key: AskId) -> Option<&Ask> {
-        self.by_key.get(&key)
-    }
-
-    /// Returns a question that is open, for a step of its own.
-    pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
-        self.by_key.get_mut(&key)
-    }
-
-    /// The question is in the record under this id, and can be answered at this address. Returns it, unless it has ended.
-    pub(crate) fn recorded(
-        &mut self,
-        key: AskId,
-        id: String,
-        link: Option<String>,
-    ) -> Result<&Ask, String> {
-        let Some(ask) = self.by_key.get_mut(&key) else {
-            return Err(id);
-        };
-        let row = Recorded {
-            id,
-            link,
-            shown: None,
-            reply: None,
-        };
-        ask.state = AskState::Recorded {
-            row,
-            stage: Stage::Open,
-        };
-        Ok(ask)
-    }
-
-    /// The server has refused its answer before: the second refusal ends it.
-    pub(crate) fn refused_before(&mut self, key: AskId) {
-        if let Some(ask) = self.by_key.get_mut(&key) {
-            ask.reusable = false;
-        }
-    }
-
-    /// The client is asked with a pushed request of this id.
-    pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id) {
-        if let Some(ask) = self.by_key.get_mut(&key)
-            && let AskState::Recorded { row, .. } = &mut ask.state
-        {
-            let dialog = Shown::Dialog {
-                id: id.clone(),
-                responded: false,
-            };
-            if let Some(Shown::Dialog { id: before, .. }) = row.shown.replace(dialog) {
-                self.by_client_id.remove(&before);
-            }
-            self.by_client_id.insert(id.clone(), key);
-        }
-    }
-
-    /// Takes a question out, whose answer is on its way or which has ended.
-    pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
-        let ask = self.by_key.remove(&key)?;
-        self.bytes = self.bytes.saturating_sub(size_of(&ask.request));
-        if let Origin::Pushed { id } = &ask.origin {
-            self.by_server_id.remove(id);
-        }
-        if let Some(Shown::Dialog { id, .. }) = ask.row().and_then(|row| row.shown.as_ref()) {
-            self.by_client_id.remove(id);
-        }
-        Some(ask)
-    }
-
-    /// Returns the question that the server knows by this id.
-    pub(crate) fn by_server_id(&self, id: &Id) -> Option<AskId> {
-        self.by_server_id.get(id).copied()
-    }
-
-    /// Returns the question that the client knows by this id.
-    pub(crate) fn by_client_id(&self, id: &Id) -> Option<AskId> {
-        self.by_client_id.get(id).copied()
-    }
-
-    /// Returns all open questions, oldest first.
-    pub(crate) fn keys(&self) -> Vec<AskId> {
-        let mut keys: Vec<_> = self.by_key.keys().copied().collect();
-        keys.sort_unstable();
-        keys
-    }
-
-    /// Returns how many questions are open.
-    pub(crate) fn len(&self) -> usize {
-        self.by_key.len()
-    }
 }

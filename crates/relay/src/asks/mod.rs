@@ -1,0 +1,139 @@
+//! Open questions: what is asked, in which call, and how far the answer is.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `ask` | one question: its parts, and its state from its arrival to its end |
+//! | `attribution` | the calls that it may belong to |
+//! | `origin` | the way in which the server asked |
+//! | `reply_check` | a reply checked against a question |
+
+mod ask;
+mod attribution;
+mod origin;
+mod reply_check;
+
+use std::collections::HashMap;
+
+use mcp_elicit_core::wire::{ElicitRequest, Id};
+
+use crate::AskId;
+pub(crate) use ask::{Ask, ClientReply, NewAsk, message_again};
+pub(crate) use attribution::Attribution;
+pub(crate) use origin::{Origin, RoundId};
+pub(crate) use reply_check::UnusableReply;
+
+/// The open questions by every name they go by.
+#[derive(Default)]
+pub(crate) struct Asks {
+    by_key: HashMap<AskId, Ask>,
+    by_server_id: HashMap<Id, AskId>,
+    by_client_id: HashMap<Id, AskId>,
+    bytes: usize,
+    last: u64,
+}
+
+impl Asks {
+    /// Opens a question, which is to be recorded.
+    pub(crate) fn open(&mut self, ask: NewAsk) -> AskId {
+        self.last += 1;
+        let key = AskId(self.last);
+        let ask = Ask::new(ask);
+        if let Origin::Pushed { id } = ask.origin() {
+            self.by_server_id.insert(id.clone(), key);
+        }
+        self.bytes += size_of(ask.request());
+        self.by_key.insert(key, ask);
+        key
+    }
+
+    /// The size of all open questions in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns a question that is open.
+    pub(crate) fn get(&self, key: AskId) -> Option<&Ask> {
+        self.by_key.get(&key)
+    }
+
+    /// Returns a question that is open, for a step of its own.
+    pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
+        self.by_key.get_mut(&key)
+    }
+
+    /// The question is in the record under this id, and can be answered at this address. Returns it, unless it has ended.
+    pub(crate) fn recorded(
+        &mut self,
+        key: AskId,
+        id: String,
+        link: Option<String>,
+    ) -> Result<&Ask, String> {
+        let Some(ask) = self.by_key.get_mut(&key) else {
+            return Err(id);
+        };
+        ask.recorded(id, link);
+        Ok(ask)
+    }
+
+    /// The server has refused its answer before: the second refusal ends it.
+    pub(crate) fn refused_before(&mut self, key: AskId) {
+        if let Some(ask) = self.by_key.get_mut(&key) {
+            ask.not_reusable();
+        }
+    }
+
+    /// The client is asked with a pushed request of this id.
+    pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id) {
+        if let Some(ask) = self.by_key.get_mut(&key)
+            && !ask.is_recording()
+        {
+            if let Some(before) = ask.shown_in_dialog(id.clone()) {
+                self.by_client_id.remove(&before);
+            }
+            self.by_client_id.insert(id.clone(), key);
+        }
+    }
+
+    /// Takes a question out, whose answer is on its way or which has ended.
+    pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
+        let ask = self.by_key.remove(&key)?;
+        self.bytes = self.bytes.saturating_sub(size_of(ask.request()));
+        if let Origin::Pushed { id } = ask.origin() {
+            self.by_server_id.remove(id);
+        }
+        if let Some(id) = ask.dialog() {
+            self.by_client_id.remove(id);
+        }
+        Some(ask)
+    }
+
+    /// Returns the question that the server knows by this id.
+    pub(crate) fn by_server_id(&self, id: &Id) -> Option<AskId> {
+        self.by_server_id.get(id).copied()
+    }
+
+    /// Returns the question that the client knows by this id.
+    pub(crate) fn by_client_id(&self, id: &Id) -> Option<AskId> {
+        self.by_client_id.get(id).copied()
+    }
+
+    /// Returns all open questions, oldest first.
+    pub(crate) fn keys(&self) -> Vec<AskId> {
+        let mut keys: Vec<_> = self.by_key.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Returns how many questions are open.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+/// The size of a question in bytes, as it waits.
+pub(crate) fn size_of(request: &ElicitRequest) -> usize {
+    match request {
+        ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
+        ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
+    }
+}

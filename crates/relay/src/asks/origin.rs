@@ -1,0 +1,34 @@
+//! The way in which a server asked, and in which it gets the answer.
+
+use mcp_elicit_core::wire::Id;
+
+/// The way in which the server asked, and in which it gets the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    /// A pushed request with this id.
+    Pushed { id: Id },
+    /// An entry of an `input_required` that the gateway answers itself.
+    Round { entry: String },
+    /// An entry of an `input_required` that the client answers with its retry.
+    ClientRound { entry: String, round: RoundId },
+    /// The gateway itself, before the call goes to the server.
+    Approval,
+    /// A link of a `-32042`; the call is made again once it was visited.
+    Url,
+}
+
+/// A round that the client has as the server wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RoundId(u64);
+
+impl RoundId {
+    /// The round of this number, which no other of the session has.
+    pub(crate) const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+}

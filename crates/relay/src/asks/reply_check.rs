@@ -1,0 +1,57 @@
+//! The check of a client's reply against the question that it answers.
+
+use mcp_elicit_core::answer::{CheckError, Outcome};
+use mcp_elicit_core::fault::{Finding, PeerFault};
+use mcp_elicit_core::wire::{Action, ElicitResult, Revision};
+
+use super::Ask;
+use crate::frame_edit::ErrorResponse;
+
+/// The reason why a reply of a client settles nothing.
+pub(crate) enum UnusableReply {
+    /// It is not what the protocol says.
+    Malformed(Box<ErrorResponse>),
+    /// It does not answer what was asked, and may be asked for again.
+    Wrong {
+        /// The error for the server in the end.
+        refusal: Box<ErrorResponse>,
+        /// The reason for the person.
+        reason: String,
+    },
+}
+
+impl Ask {
+    /// Checks a reply against what was asked.
+    pub(crate) fn check(
+        &self,
+        reply: &ElicitResult,
+        revision: Revision,
+    ) -> Result<Outcome, UnusableReply> {
+        match (reply.action(), self.form()) {
+            (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
+                Ok(answers) => Ok(Outcome::Accept(answers)),
+                Err(error) => Err(UnusableReply::Wrong {
+                    refusal: Box::new(ErrorResponse::fault(
+                        wrong(&error, self.wrong_answers() + 1),
+                        revision,
+                    )),
+                    reason: error.to_string(),
+                }),
+            },
+            (Action::Accept, None) => Ok(Outcome::Visit),
+            (Action::Decline, _) => Ok(Outcome::Decline),
+            (Action::Cancel, _) => Ok(Outcome::Cancel),
+        }
+    }
+}
+
+fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
+    let violations = match error {
+        CheckError::Violations(violations) => Finding::from_violations(violations),
+        CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
+    };
+    PeerFault::WrongAnswer {
+        violations,
+        attempts,
+    }
+}

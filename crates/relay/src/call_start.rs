@@ -1,0 +1,87 @@
+//! A request of the client as it starts at the server: how it is sent, and what a retry carries.
+
+use mcp_elicit_core::wire::Capability;
+
+use crate::retries::RetryAnswers;
+use crate::{CallKind, DeliveryId};
+
+/// A request of the client that is to start at the server.
+#[derive(Default)]
+pub(crate) struct Start {
+    kind: Option<CallKind>,
+    changed: Option<String>,
+    capability: Capability,
+    carried: Carried,
+}
+
+/// The answers that a retry brings along.
+#[derive(Default)]
+pub(crate) struct Carried {
+    answers: Option<RetryAnswers>,
+    delivery: Option<DeliveryId>,
+}
+
+impl Start {
+    /// A request of this kind, where questions may come up in it, whose client can ask in these modes.
+    pub(crate) fn new(kind: Option<CallKind>, capability: Capability) -> Self {
+        Self {
+            kind,
+            capability,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the request as it goes to the server, where it is not the client's own.
+    pub(crate) fn changed(self, changed: Option<String>) -> Self {
+        Self { changed, ..self }
+    }
+
+    /// Adds what a retry carries.
+    pub(crate) fn carrying(self, carried: Carried) -> Self {
+        Self { carried, ..self }
+    }
+
+    /// Returns the kind of call, where questions may come up in it.
+    pub(crate) fn kind(&self) -> Option<CallKind> {
+        self.kind
+    }
+
+    /// Returns the modes that the client can ask in, in this call.
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// Returns the request as it goes to the server, where it is not the client's own, and what a retry carries.
+    pub(crate) fn into_parts(self) -> (Option<String>, Carried) {
+        (self.changed, self.carried)
+    }
+}
+
+impl Carried {
+    /// Answers for the questions of a call that starts anew.
+    pub(crate) fn answers(answers: RetryAnswers) -> Self {
+        let answers = Some(answers);
+        Self {
+            answers,
+            ..Self::default()
+        }
+    }
+
+    /// The delivery of the answers in the request.
+    pub(crate) fn delivery(delivery: Option<DeliveryId>) -> Self {
+        Self {
+            delivery,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the delivery of the answers in the request.
+    pub(crate) fn delivery_id(&self) -> Option<DeliveryId> {
+        self.delivery
+    }
+
+    /// Returns the answers for the questions of a call that starts anew.
+    pub(crate) fn into_answers(self) -> Option<RetryAnswers> {
+        self.answers
+    }
+}
