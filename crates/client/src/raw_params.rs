@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
+use mcp_elicit_core::wire::method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -19,8 +20,9 @@ use serde_json::{Value, json};
 const PARAMS: &str = "mcp-elicit/params";
 /// The `_meta` member that carries the position of a question among those of its round.
 const POSITION: &str = "mcp-elicit/position";
-const METHOD: &str = "elicitation/create";
 
+/// The members of an object, the last of each name: core's reader would refuse a frame with two of one name, and leave to rmcp what
+/// its `_meta` says.
 type Members<'a> = IndexMap<String, &'a RawValue>;
 
 /// The raw parts of one question.
@@ -107,7 +109,7 @@ fn is_question(members: &Members<'_>) -> bool {
     members
         .get("method")
         .and_then(|method| serde_json::from_str::<String>(method.get()).ok())
-        .is_some_and(|method| method == METHOD)
+        .is_some_and(|name| name == method::CREATE)
 }
 
 fn preserve_params(params: Option<&RawValue>, position: usize) -> Option<Box<RawValue>> {

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Shape};
-use mcp_elicit_core::wire::method;
 use mcp_elicit_core::wire::sse::EventReader;
+use mcp_elicit_core::wire::{self, Id, members, message, method};
 use mcp_elicit_record::clock;
 use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
+use serde_json::json;
 
 use super::{Fate, HttpUpstream, Outgoing, Unsent, words_of};
 use crate::challenge::Challenge;
@@ -97,8 +97,7 @@ impl From<String> for ExchangeError {
 impl HttpUpstream {
     /// Sends a request and reads what comes of it.
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
-        let id = outgoing.index.id.clone();
-        let id = id.map(|range| outgoing.frame[range].to_vec());
+        let id = outgoing.parts().and_then(wire::Frame::id);
         let noted = if outgoing.has_method(method::INITIALIZE) {
             Learned::Revision
         } else if outgoing.has_method("tools/list") {
@@ -118,7 +117,7 @@ impl HttpUpstream {
                 if response.status().is_success() {
                     self.tell_fate(delivery, Fate::Accepted, None);
                 }
-                self.answered(response, call, &headers, noted, id.as_deref(), delivery)
+                self.answered(response, call, &headers, noted, id.as_ref(), delivery)
                     .await
             }
             Err(error) => {
@@ -133,7 +132,7 @@ impl HttpUpstream {
         }
         if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
             let frame = failed(&id, &trouble.why);
-            let frame = Frame::Lent(&frame);
+            let frame = Frame::Lent(frame.as_bytes());
             session.handle_server_challenged(call, frame, trouble.challenge.as_ref());
         }
     }
@@ -144,7 +143,7 @@ impl HttpUpstream {
         call: Option<CallId>,
         headers: &HeaderMap,
         noted: Learned,
-        id: Option<&[u8]>,
+        id: Option<&Id>,
         delivery: Option<DeliveryId>,
     ) -> Result<(), ExchangeError> {
         let status = response.status();
@@ -172,7 +171,7 @@ impl HttpUpstream {
         };
         if let Some((frame, index)) = response_to(&body, id) {
             // Told already where the status was one of success. An error under no id came before the request was read.
-            let fate = if names(&body, id) {
+            let fate = if answers(&body, id) {
                 Fate::Accepted
             } else {
                 Fate::of_status(status)
@@ -372,12 +371,13 @@ impl HttpUpstream {
 
 /// The body as the response to the request of this id. A server that refuses a request before it has read it answers
 /// with an error whose id is null.
-fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, FrameIndex)> {
+fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
     let body = body.slice_ref(body.trim_ascii());
     let index = FrameIndex::at(&body).filter(|index| index.shape() == Some(Shape::Response))?;
     let told = index.id.clone()?;
     match id {
         Some(id) if &body[told.clone()] == b"null" => {
+            let id = id.as_json().as_bytes();
             let named: Bytes = [&body[..told.start], id, &body[told.end..]].concat().into();
             let index = FrameIndex::at(&named)?;
             Some((named, index))
@@ -387,17 +387,14 @@ fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, FrameIndex)> {
 }
 
 /// Returns whether the response names the request of this id as what it answers.
-fn names(body: &Bytes, id: Option<&[u8]>) -> bool {
-    let index = FrameIndex::at(body.trim_ascii());
-    let told = index.and_then(|index| index.id);
-    told.is_some_and(|told| Some(&body.trim_ascii()[told]) == id)
+fn answers(body: &Bytes, id: Option<&Id>) -> bool {
+    let body = body.trim_ascii();
+    let index = FrameIndex::at(body).unwrap_or_default();
+    let told = wire::Frame::new(body, &index).and_then(wire::Frame::id);
+    told.is_some() && told.as_ref() == id
 }
 
-fn failed(id: &[u8], why: &str) -> Vec<u8> {
-    let error = serde_json::json!({"code": -32603, "message": why});
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#,
-        String::from_utf8_lossy(id)
-    )
-    .into_bytes()
+fn failed(id: &Id, why: &str) -> String {
+    let error = members::raw_value(&json!({"code": -32603, "message": why}));
+    message::error(Some(id), &error)
 }

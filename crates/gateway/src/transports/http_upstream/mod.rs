@@ -482,7 +482,7 @@ impl ServerTransport for HttpUpstream {
     ) {
         let outgoing = Outgoing {
             headers: self.headers_for(stream),
-            // What the relay lets out has parts that a index finds, whoever wrote it.
+            // The relay lets out only frames whose parts can be found.
             index: frame.index(),
             frame: frame.to_bytes(),
             call,
