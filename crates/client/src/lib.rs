@@ -5,17 +5,17 @@
 //! and the error that a server gets when there is no answer (the revision's, never a decline). It never decides what a
 //! form means or whether an answer is right (`mcp-elicit-core`), nor how a question looks (`mcp-elicit-forms`).
 //!
-//! # Rooms
+//! # Modules
 //!
 //! - [`eliciting`]: the client handler over rmcp's; what it declares and receives
-//! - [`dispatch`]: the one path that every question takes, with its queue, its limits and its onlookers
+//! - [`dispatch`]: the one path that every question takes, with its queue, its limits and its observers
 //! - [`responder`]: who asks the person: terminal, browser, script, program, webhook, several of them
 //! - [`routing`]: which responder answers which server
 //! - [`consent`]: what a person allows each server, as data
 //! - [`question`], [`answer`]: what goes to a responder and what comes back
 //! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
 //! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
-//! - [`audit`]: one record per turn of a question, and counts
+//! - [`audit`]: one record per event of a question, and counts
 //! - `raw_params`: how a question's exact words pass through rmcp; `connection_state`: what one connection knows;
 //!   [`tls`]: HTTP clients
 

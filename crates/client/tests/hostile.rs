@@ -339,7 +339,7 @@ async fn a_credential_is_not_answered_unless_the_person_insists() {
 
 #[tokio::test]
 async fn what_only_may_be_a_credential_is_answered_without_insisting() {
-    // No face asks to insist on this: it warns, and the person answers.
+    // No frontend wants this allowed: it warns, and the person answers.
     let mut asks = form();
     asks["message"] = "Your password is required".into();
     let seen = Arc::new(AtomicUsize::new(0));

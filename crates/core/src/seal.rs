@@ -1,6 +1,6 @@
 //! Authenticated encryption of what leaves a process and comes back: XChaCha20-Poly1305, under a nonce that is handed in.
 //!
-//! What is sealed is the nonce followed by the ciphertext. Associated data say where it belongs, and it opens nowhere else.
+//! A sealed text is the nonce followed by the ciphertext. Associated data bind it to one place; it opens nowhere else.
 
 use std::fmt;
 

@@ -85,7 +85,7 @@ fn url_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Words that mean something to the rooms under test, and some that do not.
+/// Words that mean something to the modules under test, and some that do not.
 fn prose() -> impl Strategy<Value = String> {
     let words = select(vec![
         "enter",

@@ -87,9 +87,9 @@ impl Record {
         alone.is_some_and(unchanged) && self.presence.mark_of(binding).is_none()
     }
 
-    /// Looks whether other gateways share the record. In company, what this one claimed is for all again; alone, what
-    /// others left is remembered. Returns whether others share it, or may have since the last look: a command that answers a
-    /// question is there for a moment only.
+    /// Returns `true` if other gateways share the record, or may have since the last check: a command that answers a question is
+    /// there for a moment only. Where others share it, rows that this one claimed are for all again; where none does, the rows that
+    /// others left are remembered.
     pub async fn check_presence(&self) -> Result<bool, RecordError> {
         let Ok(mark) = self.lock_file.mark() else {
             *self.presence.alone() = None;

@@ -4,7 +4,7 @@
 //! environment that is a failure. Everything else that goes wrong panics, because it ends the test.
 #![expect(
     clippy::missing_panics_doc,
-    reason = "what goes wrong ends the test, as the room says"
+    reason = "what goes wrong ends the test, as the module says"
 )]
 
 pub mod accessible;

@@ -3,7 +3,7 @@
 #![expect(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
-    reason = "what goes wrong ends the test, as the room says"
+    reason = "what goes wrong ends the test, as the module says"
 )]
 
 use std::ffi::OsStr;

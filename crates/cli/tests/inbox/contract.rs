@@ -161,7 +161,7 @@ fn the_api_is_what_its_document_says() {
         "{said:?}"
     );
 
-    // Each door, guarded.
+    // Each endpoint: without a token, from a page elsewhere, and as it should be.
     let token = format!("Authorization: Bearer {}", gateway.token);
     for (path, method) in [
         (lists, "get"),

@@ -350,7 +350,7 @@ async fn first_of(ends: &[(CancellationToken, &'static str)]) -> &'static str {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "this shell tells the face when the time is over"
+    reason = "this shell tells the frontend when the time is over"
 )]
 fn until(shown: view::QuestionView, within: Duration) -> view::QuestionView {
     shown.until(SystemTime::now() + within)

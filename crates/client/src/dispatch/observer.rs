@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::consent::Consent;
 use crate::question::Question;
 
-/// Looks on while questions come and go. Called in order for each question; must not block.
+/// Observes questions as they come and go. Called in order for each question; must not block.
 ///
 /// `answered` is the only method that gets a person's values. An observer that stores them does so deliberately.
 ///

@@ -90,7 +90,7 @@ impl ClientSettings {
         self
     }
 
-    /// Adds one who looks on.
+    /// Adds an observer.
     ///
     /// ```
     /// use mcp_elicit_client::ClientSettings;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 /// The system's time.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the web face is a shell; tests hand in their own clock"
+    reason = "the web frontend is a shell; tests hand in their own clock"
 )]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()

@@ -12,7 +12,7 @@
 //! - [`Session`], [`from_cookie`]: who visits, by a cookie
 //! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
 //! - `link`: what a link carries
-//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the looks of the forms crate; `cookie`: how they
+//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the theme of the forms crate; `cookie`: how they
 //!   remember
 //! - `pending_visits`: how visits end, and which questions wait for them
 

@@ -25,7 +25,7 @@ pub(super) enum FlowPurpose {
 #[derive(Serialize, Deserialize)]
 pub(super) struct FlowState {
     #[serde(rename = "e")]
-    pub(super) errand: FlowPurpose,
+    pub(super) purpose: FlowPurpose,
     #[serde(rename = "s")]
     pub(super) state: String,
     /// PKCE.
@@ -55,12 +55,12 @@ impl FlowState {
     pub(super) fn back(
         inner: &Inner,
         parts: &Parts,
-        errand: FlowPurpose,
+        purpose: FlowPurpose,
         state: &str,
     ) -> Option<Self> {
         cookie::values(&parts.headers, &name(inner, state))
             .filter_map(|sealed| seal::open_json(&inner.keys, &bound(inner), sealed).ok())
-            .find(|flow: &Self| flow.state == state && flow.errand == errand)
+            .find(|flow: &Self| flow.state == state && flow.purpose == purpose)
     }
 
     /// Returns the cookie header that deletes the flow in the browser.

@@ -100,7 +100,7 @@ async fn sign_in(
 async fn leave(
     inner: &Inner,
     provider: &Provider,
-    errand: FlowPurpose,
+    purpose: FlowPurpose,
     redirect: String,
     ticket: &LinkToken,
 ) -> Result<Response, FlowError> {
@@ -109,7 +109,7 @@ async fn leave(
     let (state, nonce) = (random()?, random()?);
     let (url, verifier) = provider.authorization_url(&metadata, &redirect, &state, &nonce, &[])?;
     let flow = FlowState {
-        errand,
+        purpose,
         state,
         verifier,
         nonce,
@@ -251,10 +251,10 @@ fn tell_of_sign_in(inner: &Inner, ticket: &LinkToken, trouble: &FlowError) -> Re
 fn flow_of(
     inner: &Inner,
     parts: &Parts,
-    errand: FlowPurpose,
+    purpose: FlowPurpose,
     answer: &AuthorizationResponse,
 ) -> Option<FlowState> {
-    FlowState::back(inner, parts, errand, answer.state()?)
+    FlowState::back(inner, parts, purpose, answer.state()?)
 }
 
 /// Returns the response that also deletes old flows.
