@@ -19,12 +19,12 @@
 //! | `local_responder` | the operator's terminal or program, asked at once |
 //! | `learned_facts` | facts learned of the servers, kept in the record |
 //! | `server_identity` | the identity of what runs as a server |
-//! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
+//! | `frame`, `headers` | a frame; the HTTP headers of MCP |
+//! | `server_challenge` | a server's 401 or 403, and the clients that hear of it |
 //! | `stop_signal` | the operator's signal to stop |
 
 mod bind;
 mod callers;
-mod challenge;
 pub mod config;
 mod frame;
 mod headers;
@@ -34,6 +34,7 @@ mod local_responder;
 #[cfg(feature = "teams")]
 mod notifier;
 mod runtime;
+mod server_challenge;
 mod server_identity;
 mod session;
 mod stop_signal;

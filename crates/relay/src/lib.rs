@@ -34,7 +34,7 @@
 //! | `attribution` | the call that a pushed question is for |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
 //! | `connection_load` | the work on this connection, for a shell that has several |
-//! | `holds`, `held_calls`, `hand_back` | held calls: their timers; kept alive, handed back, resumed; the words of that |
+//! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
 //! | `client_waits` | the times that clients were seen to wait for a call |
 //! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
 //! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are no questions |
@@ -66,7 +66,7 @@ mod from_server;
 mod hand_back;
 mod handshake;
 mod held_calls;
-mod holds;
+mod hold_timers;
 mod incoming;
 mod learned;
 mod limits;
@@ -115,7 +115,7 @@ use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
-use holds::Holds;
+use hold_timers::HoldTimers;
 use incoming::ClientFrame;
 pub use learned::Learned;
 use limits::Limits;
@@ -164,7 +164,7 @@ pub struct Relay {
     log_levels: LogLevels,
     calls: Calls,
     turns: Turns,
-    holds: Holds,
+    holds: HoldTimers,
     unattended: Unattended,
     asks: Asks,
     approvals: Approvals,
@@ -189,7 +189,7 @@ impl Relay {
             log_levels: LogLevels::default(),
             calls: Calls::after(settings.first_call),
             turns: Turns::new(settings.askers.clone()),
-            holds: Holds::new(settings.keep_alive),
+            holds: HoldTimers::new(settings.keep_alive),
             unattended: Unattended::default(),
             asks: Asks::default(),
             approvals: Approvals::default(),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::challenge::Challenge;
 use crate::frame::Frame;
+use crate::server_challenge::ServerChallenge;
 use crate::session::ClientTransport;
 use mcp_elicit_core::wire::sse;
 use mcp_elicit_relay::StreamId;
@@ -65,7 +65,7 @@ pub(crate) struct StreamEvent {
     /// `true` if it answers the request that opened the stream.
     pub last: bool,
     /// The challenge of the server, where it answers with one.
-    pub challenge: Option<Box<Challenge>>,
+    pub challenge: Option<Box<ServerChallenge>>,
     id: String,
     /// Counted as long as it waits to be read.
     _unread: Option<Arc<Unread>>,
@@ -222,7 +222,7 @@ impl ResponseStreams {
         stream_id: StreamId,
         frame: Frame<'_>,
         last: bool,
-        challenge: Option<Box<Challenge>>,
+        challenge: Option<Box<ServerChallenge>>,
     ) {
         let mut streams = self.streams();
         let stream_id = self.instead_of(stream_id, &streams);
@@ -294,7 +294,7 @@ impl ClientTransport for ResponseStreams {
         self.say(stream_id, frame, last, None);
     }
 
-    fn challenge(&self, stream_id: StreamId, frame: Frame<'_>, challenge: &Challenge) {
+    fn challenge(&self, stream_id: StreamId, frame: Frame<'_>, challenge: &ServerChallenge) {
         self.say(stream_id, frame, true, Some(Box::new(challenge.clone())));
     }
 

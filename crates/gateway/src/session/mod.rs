@@ -26,9 +26,9 @@ use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
 use crate::callers::CurrentCaller;
-use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::local_responder::LocalResponses;
+use crate::server_challenge::ServerChallenge;
 use crate::session::turn_waker::TurnWaker;
 use crate::teams::Teams;
 pub(crate) use driver::Driver;
@@ -39,7 +39,7 @@ pub(crate) trait ClientTransport: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
     fn send(&self, stream: StreamId, frame: Frame<'_>, last: bool);
     /// Queues the last frame of a stream whose request the server wants credentials for.
-    fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &Challenge) {
+    fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &ServerChallenge) {
         self.send(stream, frame, true);
     }
     /// Gets on with what is queued.
@@ -219,7 +219,7 @@ impl Session {
         &self,
         call: Option<CallId>,
         frame: Frame<'_>,
-        challenge: Option<&Challenge>,
+        challenge: Option<&ServerChallenge>,
     ) {
         let mut relay = self.relay();
         let down = match frame {
@@ -244,7 +244,7 @@ impl Session {
         stream: StreamId,
         frame: Frame<'_>,
         last: bool,
-        challenge: Option<&Challenge>,
+        challenge: Option<&ServerChallenge>,
     ) {
         match challenge.filter(|_| last) {
             Some(challenge) => self.client.challenge(stream, frame, challenge),
@@ -280,14 +280,14 @@ impl Session {
     }
 
     /// Something happened, since the server wants credentials first.
-    pub(crate) fn tell_challenged(&self, event: Event, challenge: Option<&Challenge>) {
+    pub(crate) fn tell_challenged(&self, event: Event, challenge: Option<&ServerChallenge>) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
         self.carry_on(relay, challenge);
     }
 
     /// Carries out what came of something that was no frame.
-    fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&Challenge>) {
+    fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&ServerChallenge>) {
         let told = self.carry_out(relay, None, challenge);
         self.flush();
         self.write_behind(told.to_write);
@@ -381,7 +381,7 @@ impl Session {
         &self,
         mut relay: MutexGuard<'_, Relay>,
         stream: Option<StreamId>,
-        challenge: Option<&Challenge>,
+        challenge: Option<&ServerChallenge>,
     ) -> PeersToFlush {
         let mut told = PeersToFlush::default();
         while let Some(effect) = relay.effect() {

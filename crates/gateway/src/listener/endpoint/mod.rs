@@ -28,12 +28,12 @@ use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
 use crate::callers::{Caller, CurrentCaller, Unauthenticated};
-use crate::challenge::Challenge;
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
 use crate::runtime::{Runtime, StartError};
+use crate::server_challenge::ServerChallenge;
 use crate::session::Session;
 use crate::session::pool::{self, Beside, Pool, Start, Started};
 use crate::transports::child::ChildTransport;
@@ -534,7 +534,7 @@ async fn post(
     match endpoint.own(caller) {
         Ok((name, held)) => {
             let response = take(&held, &message, &headers, Some(name.clone()), false).await;
-            if Challenge::is(response.status()) {
+            if ServerChallenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
                 endpoint.sessions().remove(&name);
                 held.end();

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use super::ClientSession;
 use super::header_checks::{cannot_start, carried, refusal, status_in_session, status_of};
 use super::request::Message;
-use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::response_streams::StreamEvent;
+use crate::server_challenge::ServerChallenge;
 
 /// The time that an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
 /// a session that loses its connection needs an event to go on from.
@@ -76,7 +76,7 @@ pub(super) async fn take(
             .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
     };
     let mut response = answer(told, left, in_rounds).await;
-    let session = session.filter(|_| !Challenge::is(response.status()));
+    let session = session.filter(|_| !ServerChallenge::is(response.status()));
     if let Some(name) = session.and_then(|name| HeaderValue::from_str(&name).ok()) {
         response.headers_mut().insert(SESSION, name);
     }
@@ -103,12 +103,9 @@ async fn answer(
     };
     if first.last {
         left.done();
-        // A client that proves to the gateway who it is has nothing to show a server: it must not ask the server's issuer for a
-        // token, which would come here.
-        if let Some(challenge) = first
-            .challenge
-            .filter(|_| left.held.credentials.are_passed())
-        {
+        let passed = left.held.credentials.are_passed();
+        let challenge = first.challenge;
+        if let Some(challenge) = challenge.and_then(|challenge| challenge.for_client(passed)) {
             return challenged(&challenge, first.frame);
         }
         let status = if in_rounds {
@@ -122,7 +119,7 @@ async fn answer(
 }
 
 /// The server wants credentials: the client hears it as the server said it.
-fn challenged(challenge: &Challenge, frame: Bytes) -> Response {
+fn challenged(challenge: &ServerChallenge, frame: Bytes) -> Response {
     let mut response = (
         challenge.status,
         [(CONTENT_TYPE, "application/json")],

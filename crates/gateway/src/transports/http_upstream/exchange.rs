@@ -16,9 +16,9 @@ use reqwest::Response;
 use serde_json::json;
 
 use super::{Fate, HttpUpstream, Outgoing, Unsent, words_of};
-use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::headers::{LAST_EVENT, SESSION};
+use crate::server_challenge::ServerChallenge;
 
 /// The time to wait before a lost stream is opened again, unless the server said; each failure doubles it.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -82,7 +82,7 @@ struct ExchangeError {
     /// In words.
     why: String,
     /// The challenge of the server.
-    challenge: Option<Challenge>,
+    challenge: Option<ServerChallenge>,
 }
 
 impl From<String> for ExchangeError {
@@ -147,7 +147,7 @@ impl HttpUpstream {
         delivery: Option<DeliveryId>,
     ) -> Result<(), ExchangeError> {
         let status = response.status();
-        let challenge = Challenge::of(status, response.headers());
+        let challenge = ServerChallenge::of(status, response.headers());
         if noted == Learned::Revision
             && let Some(id) = response.headers().get(SESSION)
         {

@@ -29,10 +29,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::challenge::Challenge;
 use crate::frame::Frame;
 use crate::headers::{SESSION, VERSION, rounds_headers};
 use crate::runtime::StartError;
+use crate::server_challenge::ServerChallenge;
 use crate::session::{ServerTransport, Session};
 
 pub(crate) use token_exchange::TokenExchange;
@@ -431,7 +431,7 @@ impl HttpUpstream {
         let mut challenge = None;
         let fate = match sent {
             Ok(Ok(response)) => {
-                challenge = Challenge::of(response.status(), response.headers());
+                challenge = ServerChallenge::of(response.status(), response.headers());
                 Fate::of_status(response.status())
             }
             Ok(Err(error)) => Fate::of_failure(&error, &self.url),
@@ -446,7 +446,12 @@ impl HttpUpstream {
     }
 
     /// Tells the session what became of answers that were sent.
-    fn tell_fate(&self, delivery: Option<DeliveryId>, fate: Fate, challenge: Option<&Challenge>) {
+    fn tell_fate(
+        &self,
+        delivery: Option<DeliveryId>,
+        fate: Fate,
+        challenge: Option<&ServerChallenge>,
+    ) {
         let (Some(delivery), Some(session)) = (delivery, self.session()) else {
             return;
         };

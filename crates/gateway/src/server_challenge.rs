@@ -1,4 +1,4 @@
-//! The challenge of an HTTP server: credentials, or more of them, before it takes a request.
+//! The challenge of an HTTP server (401 or 403 with `WWW-Authenticate`): it wants credentials, or more of them, before it takes a request.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -6,17 +6,23 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 /// A status that asks the client for credentials, with what the server says of them. A client over HTTP gets both as
 /// they came; only it can obtain what is wanted.
 #[derive(Clone, Debug)]
-pub(crate) struct Challenge {
+pub(crate) struct ServerChallenge {
     /// 401 or 403.
     pub status: StatusCode,
     /// Every `WWW-Authenticate`.
     pub authenticate: Vec<HeaderValue>,
 }
 
-impl Challenge {
+impl ServerChallenge {
     /// Returns whether a response of this status is one.
     pub(crate) fn is(status: StatusCode) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
+    /// Returns the challenge for a client whose credentials go on to the server. Any other client has nothing to show the server: it
+    /// must not ask the server's issuer for a token, which would come to the gateway.
+    pub(crate) fn for_client(self, are_credentials_passed: bool) -> Option<Self> {
+        are_credentials_passed.then_some(self)
     }
 
     /// Reads one from a response; `None` for any other status.

@@ -1,4 +1,4 @@
-//! Calls that are held for a person: since when, and when each is kept alive and handed back.
+//! The calls that are held for a person, and the times at which each is kept alive and handed back.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use crate::timers::{Timer, Timers};
 use crate::{CallId, Timestamp};
 
 /// The calls that are held.
-pub(crate) struct Holds {
+pub(crate) struct HoldTimers {
     held: HashSet<CallId>,
     keep_alive: Duration,
 }
 
-impl Holds {
+impl HoldTimers {
     /// No call is held; those that are will be kept alive at this interval.
     pub(crate) fn new(keep_alive: Duration) -> Self {
         Self {
