@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// The default address of the inbox.
 const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
 
-/// Stand between any client and any server, so that a person can always answer
+/// Run between any client and any server, so that a person can always answer
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(
@@ -57,7 +57,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "ADDRESS")]
     inbox: Option<String>,
 
-    /// The responder that is asked
+    /// The responder to ask
     #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
     answer_with: AnswerWith,
 
@@ -99,8 +99,8 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     insecure: bool,
 
-    /// The proof that callers over HTTP give of who they are: `keys` for an API key that `mcp-elicit tokens make` made. A
-    /// configuration file has more (`[auth]`)
+    /// Authentication of callers over HTTP: `keys` for API keys, which `mcp-elicit tokens make` makes. A configuration file
+    /// has more (`[auth]`)
     #[arg(long, value_enum, value_name = "HOW", default_value_t = AuthArg::None, requires = "listen")]
     auth: AuthArg,
 

@@ -18,11 +18,11 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     gateway: bool,
 
-    /// With `--gateway`: answer at this terminal, and not on the inbox's page
+    /// With `--gateway`: answer at this terminal instead of on the inbox's page
     #[arg(long, requires = "gateway", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     terminal: bool,
 
-    /// Show a team: a login, two people, and rules that want both of them (in builds with the feature `full`)
+    /// Show a team: a login, two people, and rules that need both of them (in builds with the feature `full`)
     #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     team: bool,
 

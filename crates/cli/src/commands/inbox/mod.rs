@@ -28,14 +28,14 @@ const WHOLE: usize = 32;
 /// The number of ended questions among which the beginning of an id is looked up.
 const LATELY: usize = 2_000;
 
-/// Open the inbox, list and answer its questions, and manage who may
+/// Open the inbox, list and answer its questions, and manage access
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
     act: InboxCommand,
 
-    /// The inbox's address, with the state folder's token; unless set, the gateway is reached over the state folder's
-    /// socket, and without a gateway the record itself is read
+    /// Address of an inbox, which gets the state folder's token [default: the socket of the gateway in the state folder, or
+    /// the record itself where no gateway runs]
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -85,7 +85,7 @@ enum InboxCommand {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Print each question as it comes, also of gateways that start later, until stopped
+    /// Print each question as it comes, from gateways that start later too, until stopped
     Watch,
     /// Sign a browser in and show the queue, or one question
     Open {
