@@ -207,7 +207,7 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         again.text
     );
     let page = bob.confirm(&deploy).await;
-    assert!(page.text.contains("by ada and bob"), "{}", page.text);
+    assert!(page.text.contains("by Ada and Bob"), "{}", page.text);
 
     let backups = ada.asked(&inbox, &deploy).await;
     let page = ada.get(&backups).await;

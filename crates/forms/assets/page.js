@@ -67,13 +67,16 @@ function stepped(value, step, least, most, direction) {
 var base = document.body.dataset.base;
 var form = document.querySelector("form[data-question]");
 var all = (selector, root = document) => [...root.querySelectorAll(selector)];
+var claimTimer = 0;
 remember();
+if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
 countdown();
 if (form) question(form);
 var search = document.querySelector("[data-search]");
 if (search) queue(search);
 if (document.body.dataset.events) listen();
+claimEnds();
 function remember() {
   try {
     if (document.body.dataset.events) {
@@ -155,7 +158,7 @@ function checks(form2) {
   const body = () => new URLSearchParams(new FormData(form2));
   const send = async () => {
     clearTimeout(timer);
-    if (stopped) return;
+    if (stopped || closed()) return;
     dirty = false;
     const mine = ++turn;
     try {
@@ -197,8 +200,11 @@ function checks(form2) {
     const field = event.target.closest("[data-field]");
     if (field && ["radio", "checkbox"].includes(event.target.type)) touched.add(field.dataset.field);
   });
+  document.addEventListener("closing", () => {
+    if (dirty) send();
+  });
   addEventListener("pagehide", () => {
-    if (dirty && !stopped) fetch(form2.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {
+    if (dirty && !stopped && !closed()) fetch(form2.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {
     });
   });
   return { stop: () => {
@@ -242,8 +248,9 @@ function keys(form2) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       const open = form2.querySelector("[data-open]");
+      const go = form2.querySelector("[data-answers]");
       if (open) open.click();
-      else form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
+      else if (go && !go.disabled) form2.requestSubmit(go);
     }
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
     const cancel = form2.querySelector("[data-act=cancel]");
@@ -318,6 +325,12 @@ function queue(search2) {
   const find = search2.querySelector("input");
   const rows = () => all(".rowlink");
   const filter = () => {
+    for (const view of all(".views a")) {
+      const address = new URL(view.href);
+      if (find.value) address.searchParams.set("find", find.value);
+      else address.searchParams.delete("find");
+      view.href = address;
+    }
     const wanted = fold(find.value);
     for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
   };
@@ -392,7 +405,9 @@ async function reach() {
   if (place.textContent === said) return;
   place.textContent = said;
   place.className = said && "note bad";
-  for (const control of form?.elements ?? []) if (control.type === "submit") control.disabled = Boolean(said);
+  for (const control of form?.elements ?? []) {
+    if (control.type === "submit") control.disabled = Boolean(said) || closed() && "answers" in control.dataset;
+  }
 }
 async function renewQueue() {
   const old = document.querySelector("[data-queue]");
@@ -431,15 +446,63 @@ async function renewQuestion() {
   else await renewTeam();
 }
 async function renewTeam() {
-  const old = document.querySelector("[data-team]");
-  if (!old || old.contains(document.activeElement)) return;
+  if (!document.querySelector("[data-team]")) return;
   const reply = await fetch(form?.dataset.question ?? location.href).catch(() => null);
   if (!reply?.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const old = document.querySelector("[data-team]");
   const fresh = page.querySelector("[data-team]");
-  if (!fresh || fresh.innerHTML === old.innerHTML) return;
+  if (!old || !fresh) return;
+  const told = document.querySelector("[data-told]");
+  const focused = document.activeElement;
+  const wasInside = old.contains(focused);
+  const kept = wasInside && all("button, summary, a", fresh).find((one) => one.outerHTML === focused.outerHTML);
+  const digest = old.querySelector("[name=digest]")?.value;
+  const known = new Set(all("[data-event] [data-text]", old).map((line) => line.textContent));
   const opened = old.querySelector("details.course")?.open;
-  old.replaceChildren(...fresh.childNodes);
+  if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
+  const confirm = old.querySelector("[name=digest]");
+  if (confirm && digest && confirm.value !== digest) {
+    confirm.disabled = true;
+    setTimeout(() => {
+      confirm.disabled = false;
+    }, 1e3);
+  }
+  const wasClosed = closed();
+  renewForm(page);
+  const news = all("[data-event] [data-text]", old).map((line) => line.textContent).filter((text) => !known.has(text));
+  if (news.length) told.textContent = `${news.join(". ")}.`;
+  if (kept) kept.focus();
+  else if (wasInside || !wasClosed && closed() && document.activeElement === document.body) told.focus();
+}
+function closed() {
+  return Boolean(form?.querySelector("[data-claim]"));
+}
+function renewForm(page) {
+  const old = form?.querySelector("[data-held]");
+  const fresh = page.querySelector("[data-held]");
+  if (!old || !fresh) return;
+  const was = closed();
+  const is = Boolean(fresh.querySelector("[data-claim]"));
+  if (is && !was) document.dispatchEvent(new Event("closing"));
+  if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
+  claimEnds();
+  const go = form.querySelector("[data-answers]");
+  if (is !== was) {
+    if (!go) return location.reload();
+    form.querySelector("[data-answering]")?.toggleAttribute("disabled", is);
+    go.disabled = is;
+  }
+  const other = page.querySelector("[data-answers]");
+  if (go && go.dataset.act === (other?.dataset.act ?? "accept") && form.querySelector("[data-answering]")) {
+    go.classList.toggle("main", Boolean(other?.classList.contains("main")));
+    go.hidden = !other;
+  }
+}
+function claimEnds() {
+  clearTimeout(claimTimer);
+  const claim = form?.querySelector("[data-claim]");
+  if (claim) claimTimer = setTimeout(renewTeam, Math.min(Number(claim.dataset.claim) + 500, 2 ** 31 - 1));
 }

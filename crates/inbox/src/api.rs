@@ -358,6 +358,13 @@ async fn answer(
         Sight::Nothing => return no_question(),
         Sight::Outline | Sight::Question | Sight::Whole => {}
     }
+    if let Some(team) = row.team.as_ref().filter(|_| viewer.person().is_none()) {
+        let message = format!(
+            "the rule `{}` asks people for this question: each answers it on the inbox's pages, under their own name",
+            team.rule
+        );
+        return problem(StatusCode::FORBIDDEN, "asks-people", &message);
+    }
     if !state.desk.may_act(&viewer, &row) {
         return problem(
             StatusCode::FORBIDDEN,
@@ -533,6 +540,7 @@ impl AppState {
             "foundAgain": row.can_be_found(),
             "askedInClient": row.body.at_client,
             "link": self.access.link(&row.id),
+            "rule": row.team.as_ref().map(|team| team.rule.as_str()),
         })
     }
 

@@ -53,12 +53,12 @@ use tokio::net::TcpListener;
 
 use api::Access;
 use login::directory::Directory;
-use login::{Gate, Teams};
+use login::{Gate, LoginMode, Teams};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock;
 use record_question_store::RecordQuestionStore;
-use state_folder::{InboxLock, StateFolder};
+use state_folder::{InboxLock, LogInBy, PeopleInbox, StateFolder};
 
 /// The time that a login link waits for its one use.
 const LOGIN_LIFE: Duration = Duration::from_hours(1);
@@ -125,6 +125,15 @@ impl Inbox {
         tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
         if lock.is_some() {
             folder.write_inbox(at)?;
+            let people = teams.map(|teams| PeopleInbox {
+                address: site.address(),
+                by: match teams.login.mode {
+                    LoginMode::Proxy(_) => LogInBy::Proxy,
+                    #[cfg(feature = "teams")]
+                    LoginMode::Oidc(_) => LogInBy::Provider,
+                },
+            });
+            folder.write_people_inbox(people.as_ref())?;
             #[cfg(unix)]
             serve_commands(folder, api(Access::Owner(Some(site.address()))));
         }

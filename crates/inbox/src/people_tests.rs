@@ -1,5 +1,7 @@
 //! Several people at one inbox: real pages over HTTP, a proxy that names people, and those who attack it.
 
+mod browser;
+
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ const FILE: &str = r#"
 [people.ada]
 subject = "ada"
 [people.bob]
+name = "Bob Ross"
 subject = "bob"
 [people.cy]
 subject = "cy"
@@ -313,7 +316,7 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
     );
     assert_eq!(ada.press("claim", "").await.status, 303);
     let seen = bob.get(&bob.question("")).await;
-    assert!(seen.body.contains("ada has claimed") && seen.body.contains("Take over"));
+    assert!(seen.body.contains("ada</bdi> has claimed") && seen.body.contains("Take over"));
     let refused = bob.fill("Moon").await;
     assert_eq!(refused.status, 409);
     assert!(refused.body.contains("claimed") && refused.body.contains("is kept"));
@@ -332,23 +335,31 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
         bob.press("comment", "&text=%3Cb%3Esure%3F").await.status,
         303
     );
+    let added = ada.get(&format!("{}?did=comment", ada.question(""))).await;
+    assert!(added.body.contains("autofocus>Your comment was added."));
     let seen = ada.get(&ada.question("")).await;
+    assert!(!seen.body.contains("Your comment was added."));
     assert!(
         seen.body.contains("&#60;b&#62;sure?") || seen.body.contains("&lt;b&gt;sure?"),
         "{}",
         seen.body
     );
-    assert_eq!(bob.press("comment", "&text=+").await.status, 409);
+    let empty = bob.press("comment", "&text=+").await;
+    assert_eq!(empty.status, 409);
+    assert!(empty.body.contains("There is no text") && !empty.body.contains("is kept"));
+    let long = bob
+        .press("comment", &format!("&text={}", "long".repeat(600)))
+        .await;
+    assert_eq!(long.status, 409);
+    // The person gets the words back.
+    assert!(long.body.contains("too long") && long.body.contains("longlong"));
     assert_eq!(bob.press("takeover", "").await.status, 303);
     // To somebody whom the rule names; the note is for them.
     let dan = Person::enter(&rig, "dan").await;
     assert_eq!(dan.get(&dan.question("")).await.status, 404);
-    assert_eq!(
-        bob.press("delegate", "&to=person:eve&note=you")
-            .await
-            .status,
-        409
-    );
+    let refused = bob.press("delegate", "&to=person:eve&note=you").await;
+    assert_eq!(refused.status, 409);
+    assert!(!refused.body.contains("Nothing was sent") && refused.body.contains("you"));
     assert_eq!(
         bob.press("delegate", "&to=person:dan&note=yours")
             .await
@@ -359,6 +370,210 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
     assert!(dan.get(&dan.question("")).await.body.contains("yours"));
     assert_eq!(dan.fill("Dan").await.status, 303);
     assert_eq!(phase(&rig).await, Phase::Answered);
+}
+
+#[tokio::test]
+async fn a_command_is_told_that_the_rule_asks_people() {
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+    let rig = rig(1).await;
+    let desk = Arc::new(crate::record_question_store::RecordQuestionStore::new(
+        rig.record.clone(),
+    ));
+    let folder = StateFolder::at(rig.folder.path());
+    let api = crate::api::router(
+        rig.record.clone(),
+        desk,
+        folder.clone(),
+        crate::api::Access::Owner(None),
+    );
+    for body in [r#"{"action":"accept"}"#, r#"{"action":"decline"}"#] {
+        let request = http::Request::post(format!("/questions/{}/answer", rig.id))
+            .header("content-type", "application/json")
+            .body(axum::body::Body::from(body))
+            .unwrap();
+        let response = api.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 403);
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let told = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(
+            told.contains("asks-people") && told.contains("`deploys` asks people"),
+            "{told}"
+        );
+    }
+    assert!(phase(&rig).await.is_open());
+    // Where people log in is known to commands of the folder.
+    assert_eq!(
+        folder.people_inbox(),
+        None,
+        "this inbox has not the folder's lock"
+    );
+    let known = crate::state_folder::PeopleInbox {
+        address: "https://ask.example.com/".to_owned(),
+        by: crate::state_folder::LogInBy::Proxy,
+    };
+    folder.write_people_inbox(Some(&known)).unwrap();
+    assert_eq!(folder.people_inbox(), Some(known));
+    folder.write_people_inbox(None).unwrap();
+    folder.write_people_inbox(None).unwrap();
+    assert_eq!(folder.people_inbox(), None);
+}
+
+/// The texts of the course, in their order.
+fn course(page: &Reply) -> Vec<String> {
+    let lines = page.body.split("<span data-text>").skip(1);
+    lines
+        .map(|line| line.split("</span>").next().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
+    let rig = rig(2).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    ada.get(&ada.question("")).await;
+    assert_eq!(bob.press("claim", "").await.status, 303);
+    // The form of everybody else is closed, and says why.
+    let held = ada.get(&ada.question("")).await;
+    assert!(
+        held.body
+            .contains("<bdi dir=\"auto\">Bob Ross</bdi> has claimed this question")
+    );
+    assert!(
+        held.body
+            .contains("<fieldset class=\"bare\" data-answering disabled>")
+    );
+    assert!(held.body.contains("/takeover\">Take over"));
+    let own = bob.get(&bob.question("")).await;
+    assert!(own.body.contains("You have claimed") && !own.body.contains("data-answering disabled"));
+    // Where another has to agree, the review says so.
+    let reviewed = bob.press("review", "&f0=Moon").await;
+    assert_eq!(reviewed.status, 303);
+    let review = bob.get(&bob.question("/review")).await;
+    assert!(review.body.contains(">Confirm</button>") && review.body.contains("one more person"));
+    let sent = bob.fill("Moon").await;
+    let here = sent.header("location").unwrap().to_owned();
+    assert_eq!(here, format!("{}?did=fill", bob.question("")));
+    assert!(
+        bob.get(&here)
+            .await
+            .body
+            .contains("Your answers are entered")
+    );
+    // One thing to do next: to confirm.
+    let seen = ada.get(&ada.question("")).await;
+    let (without_dialogs, _) = seen.body.split_once("<dialog").unwrap();
+    assert_eq!(
+        without_dialogs.matches("class=\"btn main\"").count(),
+        1,
+        "{}",
+        seen.body
+    );
+    let (_, rest) = seen.body.split_once("name=\"digest\" value=\"").unwrap();
+    let digest = rest.split('"').next().unwrap().to_owned();
+    let confirmed = ada.press("confirm", &format!("&digest={digest}")).await;
+    assert_eq!(confirmed.status, 303);
+    let over = ada.get(&ada.question("")).await;
+    assert!(over.body.contains("by Bob Ross and ada"), "{}", over.body);
+    assert_eq!(
+        course(&over),
+        [
+            "s asked the group ops",
+            "Shown to ada",
+            "Shown to Bob Ross",
+            "Bob Ross claimed it",
+            "Bob Ross entered answers",
+            "ada agreed",
+            "Answered by Bob Ross and ada"
+        ]
+    );
+    // Those who may know only that it exists are told nothing of it.
+    let eve = Person::enter(&rig, "eve").await;
+    assert!(course(&eve.get(&eve.question("")).await).is_empty());
+}
+
+#[tokio::test]
+async fn a_name_that_two_people_have_stands_beside_their_name_in_the_file() {
+    let rules = Rules::parse(
+        r#"
+[people.ada]
+name = "Ada Lovelace"
+subject = "1"
+[people.other]
+name = "ada LOVELACE"
+subject = "2"
+[people.cy]
+name = "Cyrus"
+subject = "3"
+[people.cyrus]
+subject = "4"
+[people.dan]
+subject = "5"
+"#,
+    )
+    .unwrap();
+    let rules = Arc::new(rules);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = crate::login::directory::Directory::new(
+        Arc::new(move || Arc::clone(&rules)),
+        Arc::new(StateFolder::at(folder.path()).logins()),
+        "proxy".to_owned(),
+        Duration::from_hours(1),
+        clock::now,
+    );
+    let now = directory.now();
+    let names = ["ada", "other", "cy", "cyrus", "dan", "proxy zed"];
+    assert_eq!(
+        names.map(|person| now.display_name(person)),
+        [
+            "Ada Lovelace (ada)",
+            "ada LOVELACE (other)",
+            "Cyrus (cy)",
+            "cyrus",
+            "dan",
+            "zed"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn views_search_and_headings_are_those_of_the_reader() {
+    let rig = rig(1).await;
+    let (ada, dan, eve) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "dan").await,
+        Person::enter(&rig, "eve").await,
+    );
+    let has = async |person: &Person<'_>, path: &str, words: &[&str], row: bool| {
+        let page = person.get(path).await;
+        for words in words {
+            assert!(page.body.contains(words), "{path} {words}: {}", page.body);
+        }
+        assert_eq!(page.body.contains("data-row"), row, "{path}");
+    };
+    has(&ada, "/", &["<h1>Questions for you</h1>"], true).await;
+    let groups = "<h1>Questions for your groups</h1>";
+    has(&ada, "/?view=groups", &[groups], true).await;
+    has(&ada, "/?view=mine", &["addressed to you by name"], false).await;
+    // The search stays in its view, and goes with the reader to another.
+    let words = [
+        "/?view=groups\">Show all of them",
+        "?view=mine&#38;find=mo+on",
+    ];
+    has(&ada, "/?view=groups&find=mo+on", &words, false).await;
+    has(&ada, "/?view=groups&find=deploy", &["data-more"], true).await;
+    has(&dan, "/", &["<h1>Questions for you</h1>"], false).await;
+    let everything = ["<h1>All questions</h1>", "addressed to others"];
+    has(&eve, "/", &everything, true).await;
+    assert!(
+        eve.get("/")
+            .await
+            .body
+            .contains("0 questions are waiting for you")
+    );
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use mcp_elicit_forms::web::{
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
     TeamView,
 };
+use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::{Filter, Page, Row};
@@ -22,7 +23,7 @@ use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::login::directory::{Directory, DirectoryNow, Sight, short_name};
+use super::login::directory::{Directory, DirectoryNow, Sight};
 
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
@@ -140,7 +141,11 @@ impl RecordQuestionStore {
         now: &DirectoryNow,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
-        let mut list = QuestionList::default();
+        let role = now.role(viewer);
+        let mut list = QuestionList {
+            has_others: access::may(role, Action::ListAll).is_ok(),
+            ..QuestionList::default()
+        };
         for which in [Filter::Open, Filter::Ended] {
             let rows = self
                 .record
@@ -167,10 +172,16 @@ impl RecordQuestionStore {
                     ListView::Mine => is_mine(),
                     ListView::Groups => people.standing(viewer, row).is_addressed && !is_mine(),
                 };
-                if !is_in_view || found.len() >= filter.most {
+                if !is_in_view {
                     continue;
                 }
-                let summary = self.summary(row).map(|summary| match sight {
+                if which == Filter::Open {
+                    list.pending_in_view += 1;
+                }
+                if found.len() >= filter.most {
+                    continue;
+                }
+                let summary = self.summary(row, Some(now)).map(|summary| match sight {
                     Sight::Outline => outline(summary),
                     Sight::Nothing | Sight::Question | Sight::Whole => summary,
                 });
@@ -200,7 +211,7 @@ impl RecordQuestionStore {
             ParsedBody::Form(form) => QuestionView::form(origin, message, form),
             ParsedBody::Link(link) => QuestionView::url(origin, message, link),
         };
-        let question = question.on_behalf_of(caller(row));
+        let question = question.on_behalf_of(self.caller_in_words(row));
         let question = match client(row) {
             Some((name, version)) => question.through(&name, version.as_deref()),
             None => question,
@@ -253,7 +264,7 @@ impl RecordQuestionStore {
         })
     }
 
-    fn summary(&self, row: &Row) -> Option<QuestionSummary> {
+    fn summary(&self, row: &Row, now: Option<&DirectoryNow>) -> Option<QuestionSummary> {
         let id = QuestionId::new(row.id.clone())?;
         // A list reads the beginning of the message and no form.
         let message = row.body.message.clone();
@@ -268,9 +279,39 @@ impl RecordQuestionStore {
         };
         let summary =
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
-        Some(match ended(row) {
+        Some(match Self::ended(row, now) {
             Some(ended) => summary.ended(ended),
             None => summary,
+        })
+    }
+
+    /// Returns on whose behalf the call was made: a person of the file by the name that others read.
+    fn caller_in_words(&self, row: &Row) -> String {
+        let now = self.people_now();
+        let person = row
+            .team
+            .as_ref()
+            .and_then(|team| team.caller.person.as_deref());
+        match (now, person) {
+            (Some(now), Some(person)) => now.display_name(person),
+            _ => caller(row),
+        }
+    }
+
+    /// Returns how the question ended; `None` while it waits.
+    fn ended(row: &Row, now: Option<&DirectoryNow>) -> Option<Ended> {
+        let ended = ended(row)?;
+        let in_words = |by: String| match now {
+            Some(now) if by.starts_with("person:") => {
+                format!("by {}", team_view::history::actors(now, Some(&by)))
+            }
+            Some(_) => by,
+            // People of a rule, read by the owner after the login was taken out of the file.
+            None => by.replace("person:", "by "),
+        };
+        Some(Ended {
+            by: ended.by.map(in_words),
+            ..ended
         })
     }
 
@@ -312,7 +353,7 @@ impl RecordQuestionStore {
         let summaries = rows
             .iter()
             .filter(|row| may_match(row, &filter.text))
-            .filter_map(|row| self.summary(row));
+            .filter_map(|row| self.summary(row, None));
         Ok(summaries
             .filter(|summary| summary.matches(&filter.text))
             .take(filter.most)
@@ -430,20 +471,8 @@ fn ended(row: &Row) -> Option<Ended> {
     Some(Ended {
         how,
         at,
-        by: exchange.ended_by().map(in_words),
+        by: exchange.ended_by().map(str::to_owned),
     })
-}
-
-/// Returns who ended a question, in words: people of a rule are recorded as `person:NAME`.
-fn in_words(by: &str) -> String {
-    let names: Option<Vec<&str>> = by
-        .split(", ")
-        .map(|one| one.strip_prefix("person:").map(short_name))
-        .collect();
-    match names {
-        Some(names) => format!("by {}", names.join(" and ")),
-        None => by.to_owned(),
-    }
 }
 
 /// Returns what became of a call that waited for approval; `None` for other questions.
@@ -518,14 +547,13 @@ impl QuestionStore for RecordQuestionStore {
         if let Some(now) = self.people_now() {
             return self.list_for(viewer, &now, filter).await;
         }
+        let waiting = self.record.store().waiting().await;
+        let waiting = waiting.map_err(|error| fault(error.into()))?;
         Ok(QuestionList {
             pending: self.summaries(Filter::Open, filter).await?,
-            pending_total: self
-                .record
-                .store()
-                .waiting()
-                .await
-                .map_err(|error| fault(error.into()))?,
+            pending_total: waiting,
+            pending_in_view: waiting,
+            has_others: false,
             recent: self.summaries(Filter::Ended, filter).await?,
         })
     }
@@ -538,8 +566,9 @@ impl QuestionStore for RecordQuestionStore {
         let Some((row, sight)) = self.row(viewer, id).await? else {
             return Ok(None);
         };
+        let now = self.people_now();
         if sight == Sight::Outline {
-            let summary = self.summary(&row).map(outline);
+            let summary = self.summary(&row, now.as_ref()).map(outline);
             return Ok(summary.map(StoredQuestion::Outline));
         }
         if row.lifecycle.is_open()
@@ -551,7 +580,7 @@ impl QuestionStore for RecordQuestionStore {
                 draft: self.draft(viewer, &row.id),
             }));
         }
-        Ok(self.summary(&row).map(StoredQuestion::Ended))
+        Ok(self.summary(&row, now.as_ref()).map(StoredQuestion::Ended))
     }
 
     async fn note(&self, id: &QuestionId) -> Result<Option<String>, QuestionStoreError> {
@@ -564,7 +593,15 @@ impl QuestionStore for RecordQuestionStore {
             Some((row, Sight::Question | Sight::Whole)) if self.may_act(viewer, &row) => {}
             _ => return Ok(()),
         }
-        self.record.mark_shown(id.as_str()).await.map_err(fault)
+        self.record.mark_shown(id.as_str()).await.map_err(fault)?;
+        match viewer.person() {
+            Some(person) => self
+                .record
+                .mark_seen_by(id.as_str(), &person.person)
+                .await
+                .map_err(fault),
+            None => Ok(()),
+        }
     }
 
     async fn keep(
@@ -620,7 +657,8 @@ impl QuestionStore for RecordQuestionStore {
                 Ok(SubmitResult::Won)
             }
             Verdict::Gone => Ok(SubmitResult::Gone),
-            Verdict::Late(row) => Ok(ended(&row).map_or(SubmitResult::Gone, SubmitResult::Late)),
+            Verdict::Late(row) => Ok(Self::ended(&row, self.people_now().as_ref())
+                .map_or(SubmitResult::Gone, SubmitResult::Late)),
         }
     }
 
@@ -632,7 +670,9 @@ impl QuestionStore for RecordQuestionStore {
         let (Some(now), Some((row, _))) = (self.people_now(), self.row(viewer, id).await?) else {
             return Ok(None);
         };
-        team_view::team_view(&self.record, &now, viewer, &row).map_err(fault)
+        team_view::team_view(&self.record, &now, viewer, &row)
+            .await
+            .map_err(fault)
     }
 
     async fn act(

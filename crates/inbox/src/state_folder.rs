@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `inbox.lock` | held by the gateway that serves the inbox of this folder |
 //! | `inbox.address` | where its pages are |
+//! | `inbox.people` | where people log in to it, where several do |
 //! | `inbox.sock` | its API for commands of the same user |
 //! | `inbox.token` | what other programs show the API at that address |
 //! | `inbox.sessions` | the browsers that are signed in |
@@ -43,6 +44,24 @@ pub enum Presence {
     Any,
     /// Those of pages only.
     Page,
+}
+
+/// The inbox of several people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeopleInbox {
+    /// The address of its pages.
+    pub address: String,
+    /// The party that says who somebody is.
+    pub by: LogInBy,
+}
+
+/// The party that says who somebody is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogInBy {
+    /// A proxy in front of the inbox.
+    Proxy,
+    /// An OpenID provider.
+    Provider,
 }
 
 impl StateFolder {
@@ -191,6 +210,36 @@ impl StateFolder {
     pub fn inbox(&self) -> Option<String> {
         let text = fs::read_to_string(self.path.join("inbox.address")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// Writes down where people log in to the inbox, or that nobody does.
+    pub fn write_people_inbox(&self, inbox: Option<&PeopleInbox>) -> io::Result<()> {
+        let file = self.path.join("inbox.people");
+        let Some(inbox) = inbox else {
+            return match fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        };
+        let by = match inbox.by {
+            LogInBy::Proxy => "proxy",
+            LogInBy::Provider => "provider",
+        };
+        state_file::replace(&file, format!("{by} {}\n", inbox.address).as_bytes())
+    }
+
+    /// Returns where people log in to the inbox, as written down by the gateway that served it last; `None` where the folder's owner
+    /// is its only reader.
+    pub fn people_inbox(&self) -> Option<PeopleInbox> {
+        let text = fs::read_to_string(self.path.join("inbox.people")).ok()?;
+        let (by, address) = text.trim().split_once(' ')?;
+        let by = match by {
+            "proxy" => LogInBy::Proxy,
+            "provider" => LogInBy::Provider,
+            _ => return None,
+        };
+        let address = address.to_owned();
+        Some(PeopleInbox { address, by })
     }
 
     /// Returns where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.

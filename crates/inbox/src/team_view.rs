@@ -1,12 +1,11 @@
 //! The people's side of a question, as pages and programs show it, and what they do with it.
 
-use std::time::SystemTime;
+pub(crate) mod history;
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{
-    CommentView, EnteredView, HistoryLine, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
+    ClaimView, CommentView, EnteredView, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
 };
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::access::{self, Action};
@@ -14,47 +13,49 @@ use mcp_elicit_policy::people::Group;
 use mcp_elicit_policy::quorum::{Denied, Digest, State};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, Team, TeamAct};
+use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, Team, TeamAct};
 use mcp_elicit_record::{Record, RecordError};
 
-use crate::login::directory::{DirectoryNow, Sight, short_name};
+use crate::login::directory::{DirectoryNow, Sight};
 use crate::viewer::Viewer;
 
 /// The most people and groups that are offered for a delegation.
 const MOST_DELEGATES: usize = 200;
 
-/// Returns the people's side of a question for this viewer; `None` where no rule speaks of it.
+/// Returns the people's side of a question for this viewer; `None` where no rule speaks of it, or where the viewer sees no more than that
+/// it exists.
 ///
 /// # Errors
-/// When something was sealed with another key.
-pub fn team_view(
+/// When the store fails, or something was sealed with another key.
+pub async fn team_view(
     record: &Record,
     now: &DirectoryNow,
     viewer: &Viewer,
     row: &Row,
 ) -> Result<Option<TeamView>, RecordError> {
-    let Some(team) = row.team.as_deref() else {
+    let people = now.of(row);
+    let sight = people.sight(viewer, row);
+    let Some(team) = row.team.as_deref().filter(|_| sight >= Sight::Question) else {
         return Ok(None);
     };
-    let people = now.of(row);
     let standing = people.standing(viewer, row);
-    let sees_whole = people.sight(viewer, row) == Sight::Whole;
     let quorum = team.quorum();
     let me = viewer.person().map(|signed_in| signed_in.person.as_str());
     let is_excluded = quorum.excludes_caller() && standing.is_caller;
     let has_handed_on = me.is_some_and(|me| quorum.has_handed_on(me));
     let may_act =
         row.lifecycle.is_open() && people.may_act(viewer, row) && !is_excluded && !has_handed_on;
-    let claimed_by = quorum.claimed_by(record.now());
-    let claimed_by_other = claimed_by.is_some_and(|by| Some(by) != me);
-    let entered = record.entered(row)?.filter(|_| sees_whole);
+    let has_agreed = quorum
+        .votes()
+        .iter()
+        .any(|voter| Some(voter.as_str()) == me);
+    let claim = claim(record, now, team);
+    let is_claimed = claim.is_some();
+    let is_mine = is_claimed && quorum.claimed_by(record.now()) == me;
+    let entered = record.entered(row)?.filter(|_| sight == Sight::Whole);
     let entered = entered.map(|entered| EnteredView {
-        may_confirm: may_act
-            && !quorum
-                .votes()
-                .iter()
-                .any(|voter| Some(voter.as_str()) == me),
-        by: short_name(&entered.by).to_owned(),
+        may_confirm: may_act && !has_agreed,
+        by: now.display_name(&entered.by),
         digest: HEXLOWER.encode(&entered.digest),
         content: entered
             .content
@@ -69,12 +70,14 @@ pub fn team_view(
     let comments = record.comments(row)?.into_iter();
     Ok(Some(TeamView {
         is_approval: team.is_approval,
-        lines: lines(team, claimed_by, is_excluded, has_handed_on),
+        lines: lines(now, row, team, is_mine, is_excluded, has_handed_on),
         version: quorum.version(),
         may_act,
         may_cancel: may_act && is_alone && *quorum.state() == State::Open,
-        may_claim: may_act && quorum.offers_claims() && claimed_by.is_none(),
-        may_take_over: may_act && claimed_by_other,
+        may_claim: may_act && quorum.offers_claims() && !is_claimed,
+        claim: claim.filter(|_| may_act && !is_mine),
+        has_agreed,
+        others_needed: quorum.need().get() - 1,
         delegates: if may_act {
             delegates(now, team, me.unwrap_or_default())
         } else {
@@ -85,32 +88,47 @@ pub fn team_view(
             && access::may(standing, Action::Comment).is_ok(),
         comments: comments
             .map(|comment| CommentView {
-                by: short_name(&comment.by).to_owned(),
+                by: now.display_name(&comment.by),
                 at: system_time(comment.at),
                 text: comment.text,
             })
             .collect(),
-        course: history(record, row, team)?,
+        course: history::of(record, now, row, team).await?,
         entered,
     }))
 }
 
+/// Returns the claim that holds.
+fn claim(record: &Record, now: &DirectoryNow, team: &Team) -> Option<ClaimView> {
+    let at = record.now();
+    let quorum = team.quorum();
+    Some(ClaimView {
+        by: now.display_name(quorum.claimed_by(at)?),
+        until: system_time(quorum.claimed_until(at)?),
+    })
+}
+
 fn lines(
+    now: &DirectoryNow,
+    row: &Row,
     team: &Team,
-    claimed_by: Option<&str>,
+    is_mine: bool,
     is_excluded: bool,
     has_handed_on: bool,
 ) -> Vec<String> {
     let quorum = team.quorum();
-    let asked: Vec<String> = quorum
-        .addressees()
-        .iter()
-        .chain(quorum.delegates())
-        .map(named)
-        .collect();
+    let asked = quorum.addressees().iter().chain(quorum.delegates());
+    let asked: Vec<String> = asked.map(|to| named(now, to)).collect();
     let need = quorum.need().get();
     let votes = quorum.votes().len();
-    let mut lines = vec![format!("The rule {} asks {}.", team.rule, asked.join(", "))];
+    let mut lines = vec![format!(
+        "The rule {} asks {}.",
+        team.rule,
+        listed(&asked, "and")
+    )];
+    if !row.lifecycle.is_open() {
+        return lines;
+    }
     if need > 1 {
         let (must, nobody) = if team.is_approval {
             ("approve the same call", "Nobody has approved it yet")
@@ -126,8 +144,8 @@ fn lines(
         };
         lines.push(format!("{need} people must {must}. {so_far}."));
     }
-    if let Some(by) = claimed_by {
-        lines.push(format!("{} has claimed the question.", short_name(by)));
+    if is_mine {
+        lines.push("You have claimed the question: others cannot enter answers.".to_owned());
     }
     if is_excluded {
         lines.push("You make this call, so others have to answer.".to_owned());
@@ -139,11 +157,20 @@ fn lines(
 }
 
 /// An addressee in words.
-fn named(to: &Addressee) -> String {
+fn named(now: &DirectoryNow, to: &Addressee) -> String {
     match to {
         Addressee::Caller => "whoever makes the call".to_owned(),
-        Addressee::Person(name) => short_name(name).to_owned(),
+        Addressee::Person(name) => now.display_name(name),
         Addressee::Group(name) => format!("the group {name}"),
+    }
+}
+
+/// Returns names in one phrase, such as `Ada, Bob and Cy`.
+pub(crate) fn listed(names: &[String], last: &str) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }
 
@@ -153,7 +180,7 @@ fn delegates(now: &DirectoryNow, team: &Team, me: &str) -> Vec<(String, String)>
     let people = now.rules().people();
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |to: &Addressee| {
-        let entry = (to.to_string(), named(to));
+        let entry = (to.to_string(), named(now, to));
         let is_me = *to == Addressee::Person(me.to_owned());
         if !is_me && found.len() < MOST_DELEGATES && !found.contains(&entry) {
             found.push(entry);
@@ -173,41 +200,6 @@ fn delegates(now: &DirectoryNow, team: &Team, me: &str) -> Vec<(String, String)>
         }
     }
     found
-}
-
-/// The course of a question: what its row tells.
-fn history(record: &Record, row: &Row, team: &Team) -> Result<Vec<HistoryLine>, RecordError> {
-    let at = |at: Timestamp| Some(system_time(at));
-    let line = |at: Option<SystemTime>, text: String| HistoryLine { at, text };
-    let lifecycle = &row.lifecycle;
-    let asked = lifecycle.asked_at();
-    let mut lines = vec![line(at(asked), format!("{} asked", row.body.server))];
-    match team.steps_done() {
-        0 => {}
-        1 => lines.push(line(None, "1 reminder or escalation".to_owned())),
-        steps => lines.push(line(None, format!("{steps} reminders and escalations"))),
-    }
-    for comment in record.comments(row)? {
-        let text = format!("{} wrote", short_name(&comment.by));
-        lines.push(line(at(comment.at), text));
-    }
-    for to in team.quorum().delegates() {
-        lines.push(line(None, format!("handed on to {}", named(to))));
-    }
-    for (index, voter) in team.quorum().votes().iter().enumerate() {
-        let act = if index == 0 {
-            "entered answers"
-        } else {
-            "agreed"
-        };
-        lines.push(line(None, format!("{} {act}", short_name(voter))));
-    }
-    if let Some(ended) = lifecycle.ended_at() {
-        let by = lifecycle.ended_by().map(|by| format!(", {by}"));
-        let text = format!("{}{}", lifecycle.phase(), by.unwrap_or_default());
-        lines.push(line(at(ended), text));
-    }
-    Ok(lines)
 }
 
 /// Submits a person's outcome for a question of a rule.
@@ -246,7 +238,7 @@ pub async fn submit(
         Acted::Done(..) => SubmitResult::Waits,
         Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
         Acted::Denied(denied) => SubmitResult::Refused(sentence(denied).to_owned()),
-        Acted::UnusableText => SubmitResult::Refused(UNUSABLE_TEXT.to_owned()),
+        Acted::UnusableText => SubmitResult::Refused(unusable("").to_owned()),
         Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
     })
 }
@@ -284,14 +276,35 @@ pub async fn act(
         Acted::Done(..) => TeamResult::Done,
         Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
         Acted::Denied(denied) => TeamResult::Refused(sentence(denied).to_owned()),
-        Acted::UnusableText => TeamResult::Refused(UNUSABLE_TEXT.to_owned()),
+        Acted::UnusableText => TeamResult::Refused(unusable(text_of(pressed)).to_owned()),
         Acted::NoPlan | Acted::Gone => TeamResult::Gone,
     })
 }
 
-/// The refusal of a text.
-const UNUSABLE_TEXT: &str =
-    "The text is empty or too long, or the question has as many comments as it may have.";
+/// Returns the text that a person wrote with an act.
+fn text_of(pressed: &Pressed) -> &str {
+    match pressed {
+        Pressed::Delegate { note: text, .. } | Pressed::Comment { text } => text,
+        Pressed::Confirm { .. } | Pressed::Claim | Pressed::TakeOver => "",
+    }
+}
+
+/// Returns why a text was refused, as a sentence.
+fn unusable(text: &str) -> &'static str {
+    const {
+        assert!(
+            MAX_COMMENT == 2_000 && MAX_COMMENTS == 200,
+            "the sentences name them"
+        );
+    }
+    if text.trim().is_empty() {
+        "There is no text: write something first."
+    } else if text.chars().count() > MAX_COMMENT {
+        "The text is too long: 2,000 characters at most."
+    } else {
+        "The question has 200 comments and notes already, and takes no more."
+    }
+}
 
 /// Reads a digest in hexadecimal digits.
 pub fn digest_in(text: &str) -> Option<Digest> {

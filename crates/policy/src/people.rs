@@ -44,6 +44,8 @@ impl Serialize for Addressee {
 /// A person of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonEntry {
+    /// The name that others read; `None` for that of the login.
+    pub name: Option<String>,
     /// The mail address, in lower case.
     pub mail: Option<String>,
     /// The subject at the issuer of the login.

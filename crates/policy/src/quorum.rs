@@ -322,6 +322,12 @@ impl Quorum {
         Some(&claim.by)
     }
 
+    /// Returns when the claim ends, while it holds.
+    pub fn claimed_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let claim = self.claim.as_ref().filter(|claim| claim.until > now)?;
+        Some(claim.until)
+    }
+
     /// Returns the question after an act of a person, or refuses it.
     pub fn act(
         &self,

@@ -32,6 +32,9 @@ pub const MAX_COMMENT: usize = 2_000;
 /// The most comments of one question.
 pub const MAX_COMMENTS: usize = 200;
 
+/// The most people of whom it is kept that they have seen a question.
+const MAX_SEEN: usize = 100;
+
 /// The place of entered answers, to which their seal is bound.
 const ENTERED: &str = "entered";
 /// The place of comments.
@@ -82,6 +85,17 @@ pub struct Team {
     /// The events between the asking and the end.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub(crate) timeline: Timeline,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    seen: Vec<Seen>,
+}
+
+/// A person who has seen a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The person.
+    pub by: String,
+    /// The time at which the person saw it first.
+    pub at: Timestamp,
 }
 
 /// A sealed text of a person.
@@ -363,6 +377,7 @@ impl Team {
             entered: None,
             comments: Vec::new(),
             timeline: Timeline::default(),
+            seen: Vec::new(),
         }
     }
 
@@ -396,6 +411,11 @@ impl Team {
     /// Returns the acts so far.
     pub fn quorum(&self) -> &Quorum {
         &self.quorum
+    }
+
+    /// Returns the people who have seen the question, the earliest first.
+    pub fn seen(&self) -> &[Seen] {
+        &self.seen
     }
 
     /// Returns the number of reminders and escalations that are done.
@@ -485,6 +505,42 @@ impl Record {
             }
             self.changed();
             return Ok(Acted::Done(Box::new(judged.team), judged.notices));
+        }
+        Err(RecordError::Contended)
+    }
+
+    /// Notes that a person who may act on a question of a rule has seen it: the first time counts.
+    ///
+    /// # Errors
+    /// When the store fails, or the question keeps changing.
+    pub async fn mark_seen_by(&self, id: &str, person: &str) -> Result<(), RecordError> {
+        for _ in 0..TRIES {
+            let Some(mut row) = self.find(id).await? else {
+                return Ok(());
+            };
+            let (now, is_open) = (self.now(), row.lifecycle.is_open());
+            let Some(team) = row.team.as_deref_mut().filter(|_| is_open) else {
+                return Ok(());
+            };
+            if team.seen.len() >= MAX_SEEN || team.seen.iter().any(|seen| seen.by == person) {
+                return Ok(());
+            }
+            team.seen.push(Seen {
+                by: person.to_owned(),
+                at: now,
+            });
+            let seen = row.lifecycle.version();
+            row.lifecycle = row.lifecycle.renewed();
+            let change = Change {
+                row,
+                seen,
+                audit: Vec::new(),
+                durability: Durability::Committed,
+            };
+            if self.store.change(vec![change]).await? {
+                self.changed();
+                return Ok(());
+            }
         }
         Err(RecordError::Contended)
     }

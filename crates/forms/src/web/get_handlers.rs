@@ -61,7 +61,7 @@ pub(super) async fn queue<D: QuestionStore>(
                     .collect()
             };
             let more = if find.is_empty() {
-                docket.pending_total.saturating_sub(docket.pending.len())
+                docket.pending_in_view.saturating_sub(docket.pending.len())
             } else {
                 0
             };
@@ -69,9 +69,12 @@ pub(super) async fn queue<D: QuestionStore>(
                 StatusCode::OK,
                 &QueuePage {
                     shell: shell(site, &viewer, docket.pending_total),
-                    find,
+                    head: head(view, docket.has_others),
+                    nothing: nothing(view, docket.has_others),
+                    whole: address(site, view, ""),
                     view: Some(view.name()).filter(|_| view != ListView::All),
-                    views: views(site, &viewer, view),
+                    views: views(site, &viewer, view, &find),
+                    find,
                     more,
                     pending: rows(&docket.pending),
                     recent: rows(&docket.recent),
@@ -91,19 +94,68 @@ pub(super) fn shell(site: &Site, viewer: &impl Viewer, pending: usize) -> Shell 
 }
 
 /// The views to choose from, on a site of several people.
-fn views(site: &Site, viewer: &impl Viewer, current: ListView) -> Vec<ViewLink> {
+fn views(site: &Site, viewer: &impl Viewer, current: ListView, find: &str) -> Vec<ViewLink> {
     if viewer.name().is_none() {
         return Vec::new();
     }
     let link = |view: ListView| ViewLink {
-        href: match view {
-            ListView::All => format!("{}/", site.base),
-            view => format!("{}/?view={}", site.base, view.name()),
-        },
+        href: address(site, view, find),
         label: view.label(),
         is_current: view == current,
     };
     ListView::EVERY.into_iter().map(link).collect()
+}
+
+/// The address of a view, with the words that are searched for.
+fn address(site: &Site, view: ListView, find: &str) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    if view != ListView::All {
+        query.append_pair("view", view.name());
+    }
+    if !find.is_empty() {
+        query.append_pair("find", find);
+    }
+    let query = query.finish();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}/{mark}{query}", site.base)
+}
+
+/// The heading of a view. Auditors and administrators see questions that are for others.
+const fn head(view: ListView, has_others: bool) -> &'static str {
+    match view {
+        ListView::All if has_others => "All questions",
+        ListView::All => "Questions for you",
+        ListView::Mine => "Questions for you in person",
+        ListView::Groups => "Questions for your groups",
+    }
+}
+
+/// The words for a view in which nothing waits.
+const fn nothing(view: ListView, has_others: bool) -> &'static str {
+    match view {
+        ListView::All if has_others => {
+            "Questions to anybody appear here, those to others without their contents."
+        }
+        ListView::All => "When a server needs to know something, it appears here.",
+        ListView::Mine => "Questions that are addressed to you by name appear here.",
+        ListView::Groups => "Questions that are addressed to a group of yours appear here.",
+    }
+}
+
+/// The words for an act that the reader has just done.
+fn did(act: &str, is_approval: bool) -> Option<&'static str> {
+    Some(match act {
+        "claim" => "You have claimed the question.",
+        "takeover" => "You have taken the question over.",
+        "delegate" => "You have handed the question on.",
+        "comment" => "Your comment was added.",
+        "confirm" | "fill" if is_approval => {
+            "You have approved the call. Others have to approve it, too."
+        }
+        "confirm" => "You have confirmed these answers. Others have to confirm them, too.",
+        "fill" => "Your answers are entered. Others have to confirm them.",
+        _ => return None,
+    })
 }
 
 /// The value of `name` in the query of an address.
@@ -254,16 +306,15 @@ async fn open<'a, D: QuestionStore>(
         Some(StoredQuestion::Ended(summary)) => {
             let next = pending.iter().find(|next| next.id != id);
             let note = app.store.note(&id).await.map_err(failed)?;
-            Err(page(
-                StatusCode::OK,
-                &notices::ended(
-                    shell(site, viewer, pending_total),
-                    &summary,
-                    late,
-                    next,
-                    note,
-                ),
-            ))
+            let team = app.store.team(viewer, &id).await.map_err(failed)?;
+            let shell = shell(site, viewer, pending_total);
+            let mut ended = notices::ended(shell, &summary, late, next, note);
+            if let Some(team) = team {
+                let now = (site.clock)();
+                ended.course = page_model::history(team.course, now);
+                ended.comments = page_model::comments(team.comments, now);
+            }
+            Err(page(StatusCode::OK, &ended))
         }
         Some(StoredQuestion::Outline(summary)) => Err(page(
             StatusCode::OK,
@@ -314,10 +365,14 @@ pub(super) async fn question<D: QuestionStore>(
     RawQuery(query): RawQuery,
 ) -> Response {
     let has = |name| asked_for(query.as_deref(), name).is_some();
-    let (open, draft) = match open(&app, &viewer, id, has("late")).await {
+    let (mut open, draft) = match open(&app, &viewer, id, has("late")).await {
         Ok(found) => found,
         Err(response) => return response,
     };
+    if let Some(team) = &mut open.team {
+        let act = asked_for(query.as_deref(), "did").unwrap_or_default();
+        team.did = did(&act, team.is_approval);
+    }
     match open.question.ask() {
         QuestionBody::Form(form) => page(
             StatusCode::OK,

@@ -150,6 +150,8 @@ impl QuestionStore for Questions {
                 .take(filter.most)
                 .collect(),
             pending_total: lists.waiting.len(),
+            pending_in_view: lists.waiting.len(),
+            has_others: false,
             recent: ended.take(filter.most).cloned().collect(),
         })
     }

@@ -58,5 +58,5 @@ pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
 pub use site_pages::{Account, Notice, SessionLine, account, notice};
-pub use team::{CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
+pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
 pub use viewer::{OnlyViewer, Viewer};

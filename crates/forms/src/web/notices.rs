@@ -24,6 +24,8 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
         acts,
         forward: None,
         enter: None,
+        course: Vec::new(),
+        comments: Vec::new(),
     }
 }
 
@@ -59,11 +61,30 @@ pub(super) fn ended(
     page
 }
 
-/// Builds the page for an act that was refused: what was typed is kept.
-pub(super) fn act_refused(shell: Shell, why: &str, here: &str) -> NoticePage {
+/// The words of a person whose act was refused.
+pub(super) enum Words {
+    /// The act has none.
+    None,
+    /// The form keeps them.
+    Kept,
+    /// The page gives them back.
+    Back(String),
+}
+
+/// Builds the page for an act that was refused.
+pub(super) fn act_refused(shell: Shell, why: &str, here: &str, words: Words) -> NoticePage {
     let mut page = notice(shell, Tone::Warn, "Not done", why);
-    page.lines
-        .push("Nothing was sent, and what you typed is kept.".to_owned());
+    match words {
+        Words::None => {}
+        Words::Kept => page
+            .lines
+            .push("Nothing was sent, and what you typed is kept.".to_owned()),
+        Words::Back(text) if text.trim().is_empty() => {}
+        Words::Back(text) => {
+            page.lines.push("You wrote:".to_owned());
+            page.lines.push(sanitize::text(&text, sanitize::ARGUMENTS));
+        }
+    }
     let back = Act {
         href: here.to_owned(),
         label: "Back to the question".to_owned(),

@@ -194,11 +194,23 @@ pub(super) struct TeamPart {
     pub may_act: bool,
     pub may_cancel: bool,
     pub may_claim: bool,
-    pub may_take_over: bool,
+    /// The claim of somebody else.
+    pub claim: Option<ClaimPart>,
+    pub has_agreed: bool,
+    pub others_needed: u8,
+    /// The act that the reader has just done, in words.
+    pub did: Option<&'static str>,
     pub delegates: Vec<(String, String)>,
     pub may_comment: bool,
     pub comments: Vec<CommentPart>,
     pub course: Vec<HistoryPart>,
+}
+
+/// The claim of somebody else, which closes the form.
+#[derive(Clone)]
+pub(super) struct ClaimPart {
+    pub by: String,
+    pub left: Left,
 }
 
 /// Answers that wait for the agreement of others.
@@ -222,6 +234,8 @@ pub(super) struct CommentPart {
 #[derive(Clone)]
 pub(super) struct HistoryPart {
     pub text: String,
+    /// `true` for an act or a change, of which the page tells as it comes.
+    pub is_news: bool,
     pub ago: Option<String>,
 }
 
@@ -234,6 +248,28 @@ impl Asked {
     /// Returns `true` if a call waits for approval, and no server has asked.
     pub(super) fn is_approval(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.is_approval)
+    }
+
+    /// Returns the claim of somebody else, while which the form is closed.
+    pub(super) fn claim(&self) -> Option<&ClaimPart> {
+        self.team.as_ref()?.claim.as_ref()
+    }
+
+    /// Returns `true` if answers wait for agreement, so that entering others is not the next thing to do.
+    pub(super) fn has_entered(&self) -> bool {
+        self.team
+            .as_ref()
+            .is_some_and(|team| team.entered.is_some())
+    }
+
+    /// Returns `true` if the reader has agreed to the entered answers.
+    pub(super) fn has_agreed(&self) -> bool {
+        self.team.as_ref().is_some_and(|team| team.has_agreed)
+    }
+
+    /// Returns the number of people who must agree after the reader has entered answers.
+    pub(super) fn others_needed(&self) -> u8 {
+        self.team.as_ref().map_or(0, |team| team.others_needed)
     }
 
     /// Returns `true` if the reader may dismiss the question.
@@ -342,6 +378,11 @@ pub(super) struct ViewLink {
 #[template(path = "queue.html")]
 pub(super) struct QueuePage {
     pub shell: Shell,
+    pub head: &'static str,
+    /// The words for a view without a question that waits.
+    pub nothing: &'static str,
+    /// The address of the whole view, without a search.
+    pub whole: String,
     pub find: String,
     /// The name of the view, where it is not the usual one.
     pub view: Option<&'static str>,
@@ -373,6 +414,10 @@ pub(super) struct NoticePage {
     pub forward: Option<String>,
     /// The page that a signed-in browser is led to from here, below the path that it remembers.
     pub enter: Option<String>,
+    /// The course of a question that has ended.
+    pub course: Vec<HistoryPart>,
+    /// The comments on it.
+    pub comments: Vec<CommentPart>,
 }
 
 /// One session on the page of sessions.

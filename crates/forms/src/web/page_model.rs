@@ -10,14 +10,17 @@ use super::clock::ago;
 use super::field::{Entry, FieldPart, OptionPart};
 use super::form_decode::{self, Wrong, key, moment_controls};
 use super::page::{
-    Asker, CallPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left, Problem,
-    ReviewRow, Row, TeamPart,
+    Asker, CallPart, ClaimPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left,
+    Problem, ReviewRow, Row, TeamPart,
 };
 use super::question_store::{Ended, Ending, QuestionSummary};
-use super::team::TeamView;
+use super::team::{CommentView, HistoryLine, TeamView};
 use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
 };
+
+/// The most characters of a line of the course.
+const HISTORY_LINE: usize = 4_000;
 
 /// Up to this many short arguments of a call are shown without being opened.
 const OPEN: usize = 4;
@@ -282,27 +285,40 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         may_act: team.may_act,
         may_cancel: team.may_cancel,
         may_claim: team.may_claim,
-        may_take_over: team.may_take_over,
+        claim: team.claim.and_then(|claim| {
+            Some(ClaimPart {
+                by: name(&claim.by),
+                left: left(Some(claim.until), now)?,
+            })
+        }),
+        has_agreed: team.has_agreed,
+        others_needed: team.others_needed,
+        did: None,
         delegates: team.delegates,
         may_comment: team.may_comment,
-        comments: team
-            .comments
-            .into_iter()
-            .map(|comment| CommentPart {
-                by: name(&comment.by),
-                ago: ago(comment.at, now),
-                text: sanitize::text(&comment.text, sanitize::ARGUMENTS),
-            })
-            .collect(),
-        course: team
-            .course
-            .into_iter()
-            .map(|line| HistoryPart {
-                text: name(&line.text),
-                ago: line.at.map(|at| ago(at, now)),
-            })
-            .collect(),
+        comments: comments(team.comments, now),
+        course: history(team.course, now),
     }
+}
+
+/// The comments of people, safe to show.
+pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<CommentPart> {
+    let part = |comment: CommentView| CommentPart {
+        by: sanitize::line(&comment.by, sanitize::LABEL),
+        ago: ago(comment.at, now),
+        text: sanitize::text(&comment.text, sanitize::ARGUMENTS),
+    };
+    comments.into_iter().map(part).collect()
+}
+
+/// The course of a question, safe to show.
+pub(super) fn history(course: Vec<HistoryLine>, now: SystemTime) -> Vec<HistoryPart> {
+    let part = |line: HistoryLine| HistoryPart {
+        text: sanitize::line(&line.text, HISTORY_LINE),
+        is_news: line.is_news,
+        ago: line.at.map(|at| ago(at, now)),
+    };
+    course.into_iter().map(part).collect()
 }
 
 /// Returns what was typed, where that is not what is sent.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::form_decode::{self, Posted, key};
 use super::get_handlers::shell;
+use super::notices::Words;
 use super::page::Links;
 use super::question_store::{
     QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
@@ -304,6 +305,7 @@ impl<D: QuestionStore> Press<'_, D> {
     /// Does what one of several people can do beside answering.
     async fn among_several(&self, act: &str) -> Result<Response, QuestionStoreError> {
         let text = |name: &str| self.posted.get(name).unwrap_or_default().to_owned();
+        let word = act;
         let act = match act {
             "confirm" => TeamAct::Confirm {
                 digest: text("digest"),
@@ -316,22 +318,28 @@ impl<D: QuestionStore> Press<'_, D> {
             },
             _ => TeamAct::Comment { text: text("text") },
         };
+        let words = match &act {
+            TeamAct::Confirm { .. } | TeamAct::Claim | TeamAct::TakeOver => Words::None,
+            TeamAct::Delegate { note: text, .. } | TeamAct::Comment { text } => {
+                Words::Back(text.clone())
+            }
+        };
         let done = self.app.store.act(&self.viewer, &self.id, act).await?;
         Ok(match done {
-            TeamResult::Done => self.here(""),
-            TeamResult::Refused(why) => self.refused(&why),
+            TeamResult::Done => self.here(&format!("?did={word}")),
+            TeamResult::Refused(why) => self.refused(&why, words),
             TeamResult::LoginTooOld => self.log_in_again(),
             TeamResult::Gone => unknown(self.site(), &self.viewer),
         })
     }
 
-    /// The act is refused; the question's page has what was typed.
-    fn refused(&self, why: &str) -> Response {
+    /// The act is refused.
+    fn refused(&self, why: &str, words: Words) -> Response {
         let shell = shell(self.site(), &self.viewer, 0);
         let here = Links::of(&self.site().base, self.id.as_str()).here;
         page(
             StatusCode::CONFLICT,
-            &notices::act_refused(shell, why, &here),
+            &notices::act_refused(shell, why, &here, words),
         )
     }
 
@@ -355,10 +363,11 @@ impl<D: QuestionStore> Press<'_, D> {
                 .submit(&self.viewer, &self.id, outcome, version)
                 .await?
             {
-                SubmitResult::Won | SubmitResult::Waits => self.here(""),
+                SubmitResult::Won => self.here(""),
+                SubmitResult::Waits => self.here("?did=fill"),
                 SubmitResult::Late(_) => self.here("?late"),
                 SubmitResult::Gone => unknown(self.site(), &self.viewer),
-                SubmitResult::Refused(why) => self.refused(&why),
+                SubmitResult::Refused(why) => self.refused(&why, Words::Kept),
                 SubmitResult::LoginTooOld => self.log_in_again(),
             },
         )

@@ -211,6 +211,10 @@ pub struct QuestionList {
     pub pending: Vec<QuestionSummary>,
     /// The number of questions that wait in all, matched or not.
     pub pending_total: usize,
+    /// The number of questions that wait in the view, matched or not.
+    pub pending_in_view: usize,
+    /// `true` if the viewer sees questions that are for others.
+    pub has_others: bool,
     /// Ended, the latest first.
     pub recent: Vec<QuestionSummary>,
 }

@@ -45,6 +45,8 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         acts: acts.map(|(href, label)| Act { href, label }).collect(),
         forward: notice.forward,
         enter: None,
+        course: Vec::new(),
+        comments: Vec::new(),
     };
     page(status, &template)
 }

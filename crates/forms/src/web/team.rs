@@ -26,8 +26,12 @@ pub struct TeamView {
     pub may_cancel: bool,
     /// `true` if the reader may keep others from answering for a while.
     pub may_claim: bool,
-    /// `true` if the reader may take the claim of somebody else.
-    pub may_take_over: bool,
+    /// The claim of somebody else, which the reader may take over.
+    pub claim: Option<ClaimView>,
+    /// `true` if the reader has agreed to the entered answers.
+    pub has_agreed: bool,
+    /// The number of people who must agree beside the one who enters answers.
+    pub others_needed: u8,
     /// Those to whom the reader may hand the question on: value and label.
     pub delegates: Vec<(String, String)>,
     /// `true` if the reader may comment.
@@ -36,6 +40,15 @@ pub struct TeamView {
     pub comments: Vec<CommentView>,
     /// The course of the question, the earliest first.
     pub course: Vec<HistoryLine>,
+}
+
+/// The claim of a person, which keeps others from entering answers.
+#[derive(Clone, Debug)]
+pub struct ClaimView {
+    /// The person.
+    pub by: String,
+    /// The time at which it ends by itself.
+    pub until: SystemTime,
 }
 
 /// Answers that wait for the agreement of others.
@@ -87,6 +100,8 @@ pub struct HistoryLine {
     pub at: Option<SystemTime>,
     /// The event, without a value.
     pub text: String,
+    /// `true` for an act or a change, of which readers of the page are told as it comes.
+    pub is_news: bool,
 }
 
 /// An act of one of several people, beside answering and leaving.

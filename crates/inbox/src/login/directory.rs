@@ -1,9 +1,11 @@
 //! The people, groups and roles of the moment, and the rights of a viewer towards a question.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::access::{self, Action, Standing};
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::{Addressee, Rules};
@@ -43,6 +45,8 @@ pub struct DirectoryNow {
     issuer: String,
     stale: Duration,
     now: Timestamp,
+    /// The names that others read, in lower case, with the number of people who have each.
+    names: OnceLock<BTreeMap<String, usize>>,
 }
 
 /// The people of one question at one moment.
@@ -82,6 +86,7 @@ impl Directory {
             issuer: self.issuer.clone(),
             stale: self.stale,
             now: (self.clock)(),
+            names: OnceLock::new(),
         }
     }
 }
@@ -90,6 +95,53 @@ impl DirectoryNow {
     /// Returns the rules.
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// Returns a person's name for others to read: that of the file, else that of the login, else the person's name in the file.
+    /// Where another person reads the same, the name in the file stands beside it, so that nobody passes for somebody else.
+    pub fn display_name(&self, person: &str) -> String {
+        let own = short_name(person);
+        let own = sanitize::line(own, sanitize::LABEL);
+        let Some(given) = self.given_name(person) else {
+            return own;
+        };
+        let given = sanitize::line(given, sanitize::LABEL);
+        let names = self.names.get_or_init(|| self.count_names());
+        if names
+            .get(&given.to_lowercase())
+            .is_some_and(|count| *count > 1)
+        {
+            format!("{given} ({own})")
+        } else {
+            given
+        }
+    }
+
+    fn given_name(&self, person: &str) -> Option<&str> {
+        let in_file = self.rules.people().people.get(person);
+        let in_file = in_file.and_then(|entry| entry.name.as_deref());
+        in_file.or_else(|| self.known.given_name(person))
+    }
+
+    /// Counts the people of each name that others may read: given names, and the names in the file.
+    fn count_names(&self) -> BTreeMap<String, usize> {
+        let people = &self.rules.people().people;
+        let only_known = self.known.given_names();
+        let only_known = only_known.filter(|(person, _)| !people.contains_key(*person));
+        let in_file = people
+            .keys()
+            .map(|person| (person.as_str(), self.given_name(person)));
+        let all = in_file.chain(only_known.map(|(person, given)| (person, Some(given))));
+        let mut names = BTreeMap::new();
+        for (person, given) in all {
+            let own = short_name(person).to_lowercase();
+            let given = given.map(|given| sanitize::line(given, sanitize::LABEL).to_lowercase());
+            let given = given.filter(|given| *given != own);
+            for name in given.into_iter().chain([own]) {
+                *names.entry(name).or_insert(0) += 1;
+            }
+        }
+        names
     }
 
     fn is_member(&self, group: &str, person: &str) -> bool {

@@ -288,7 +288,12 @@ pub(crate) async fn identify(
             Err(error) => return gate.failed(&error),
         },
     };
-    if let Some(viewer) = viewer {
+    if let Some(mut viewer) = viewer {
+        let rules = (gate.rules)();
+        let entry = rules.people().people.get(&viewer.person);
+        if let Some(name) = entry.and_then(|entry| entry.name.clone()) {
+            viewer.name = name;
+        }
         request
             .extensions_mut()
             .insert(Viewer::Person(Arc::new(viewer)));

@@ -188,7 +188,8 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
         last_used: session.used(),
         is_this: session.id() == signed_in.session,
     };
-    let role = gate.people().role(&viewer);
+    let people = gate.people();
+    let role = people.role(&viewer);
     let may = |action| access::may(role, action).is_ok();
     let account = Account {
         name: signed_in.name.clone(),
@@ -200,7 +201,7 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
             .collect(),
         others: may(Action::ListSessions).then(|| {
             let others = others.into_iter();
-            let of = |session: &LoginSession| Some(session.person().to_owned());
+            let of = |session: &LoginSession| Some(people.display_name(session.person()));
             others.map(|session| row_of(session, of(session))).collect()
         }),
         may_end_others: may(Action::EndSessions),

@@ -181,6 +181,14 @@ pub(crate) struct KnownPerson {
     seen_at: u64,
 }
 
+impl KnownPerson {
+    fn given_name(&self) -> Option<&str> {
+        let is_name =
+            !self.name.is_empty() && self.name != self.subject && !self.name.contains('@');
+        is_name.then_some(self.name.as_str())
+    }
+}
+
 /// All sessions and people.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct LoginTable {
@@ -291,6 +299,18 @@ impl LoginTable {
             // The mailbox of somebody who has logged in as another subject.
             .filter(|name| !self.people.contains_key(*name))
             .map_or_else(|| unnamed(issuer, subject), str::to_owned)
+    }
+
+    /// Returns the name that the issuer gives a person. A mail address or a subject is no name.
+    pub(crate) fn given_name(&self, person: &str) -> Option<&str> {
+        self.people.get(person)?.given_name()
+    }
+
+    /// Returns everybody who has logged in, with the name that the issuer gives them.
+    pub(crate) fn given_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let named = |(person, known)| Some((person, KnownPerson::given_name(known)?));
+        let people = self.people.iter();
+        people.filter_map(move |(person, known)| named((person.as_str(), known)))
     }
 
     /// Returns the claims of a person, unless they are older than `stale`.

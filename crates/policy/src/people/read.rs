@@ -145,6 +145,7 @@ impl People {
                 table,
                 &format!("[people.{name}]"),
                 &[
+                    "name",
                     "mail",
                     "subject",
                     "local-user",
@@ -159,6 +160,7 @@ impl People {
                 Some((reader.text(value, key)?.to_owned(), value.span().start))
             };
             let (mail, subject, user) = (text("mail"), text("subject"), text("local-user"));
+            let shown = text("name");
             let (quiet, digest, time_zone) = (text("quiet"), text("digest"), text("time-zone"));
             let mail = mail.map(|(mail, at)| (mail.to_lowercase(), at));
             if let Some((mail, at)) = &mail {
@@ -185,6 +187,16 @@ impl People {
                     let help = "answers are counted by person, so each needs their own";
                     reader.defect(*at, "same-person", message, help);
                 }
+            }
+            if let Some((shown, at)) = &shown
+                && !is_shown_name(shown)
+            {
+                reader.defect(
+                    *at,
+                    "invalid-name",
+                    "`name` cannot be shown",
+                    "write a name of 1 to 80 characters on one line",
+                );
             }
             if mail.is_none() && subject.is_none() && user.is_none() {
                 let message = format!("nothing tells who `{name}` is");
@@ -228,6 +240,7 @@ impl People {
             });
             let only = |value: Option<(String, usize)>| value.map(|(text, _)| text);
             let entry = PersonEntry {
+                name: only(shown),
                 mail: only(mail),
                 subject: only(subject),
                 local_user: only(user),
@@ -425,6 +438,12 @@ fn is_time_of_day(text: &str) -> bool {
     };
     text.split_once(':')
         .is_some_and(|(hour, minute)| two(hour, 23) && two(minute, 59))
+}
+
+/// Returns `true` for a name that can be shown to people.
+fn is_shown_name(name: &str) -> bool {
+    let has_letters = name.chars().any(char::is_alphanumeric);
+    has_letters && name.chars().count() <= 80 && !name.chars().any(char::is_control)
 }
 
 fn is_quiet_time(text: &str) -> bool {

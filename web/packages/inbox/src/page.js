@@ -11,7 +11,10 @@ const base = document.body.dataset.base;
 const form = document.querySelector("form[data-question]");
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+let claimTimer = 0;
 remember();
+// What was just done is said once, not again when the page is loaded again.
+if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
 
 countdown();
@@ -19,6 +22,7 @@ if (form) question(form);
 const search = document.querySelector("[data-search]");
 if (search) queue(search);
 if (document.body.dataset.events) listen();
+claimEnds();
 
 // ---- where the pages are ----
 
@@ -120,7 +124,8 @@ function checks(form) {
 
   const send = async () => {
     clearTimeout(timer);
-    if (stopped) return;
+    // A closed form has no values to save; what was typed before was saved when it was closed.
+    if (stopped || closed()) return;
     dirty = false;
     const mine = ++turn;
     try {
@@ -165,8 +170,9 @@ function checks(form) {
     const field = event.target.closest("[data-field]");
     if (field && ["radio", "checkbox"].includes(event.target.type)) touched.add(field.dataset.field);
   });
+  document.addEventListener("closing", () => { if (dirty) send(); });
   addEventListener("pagehide", () => {
-    if (dirty && !stopped) fetch(form.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {});
+    if (dirty && !stopped && !closed()) fetch(form.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {});
   });
   return { stop: () => { stopped = true; clearTimeout(timer); } };
 }
@@ -213,8 +219,9 @@ function keys(form) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       const open = form.querySelector("[data-open]");
+      const go = form.querySelector("[data-answers]");
       if (open) open.click();
-      else form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
+      else if (go && !go.disabled) form.requestSubmit(go);
     }
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
     const cancel = form.querySelector("[data-act=cancel]");
@@ -299,6 +306,13 @@ function queue(search) {
   const find = search.querySelector("input");
   const rows = () => all(".rowlink");
   const filter = () => {
+    // The other views are searched for the same.
+    for (const view of all(".views a")) {
+      const address = new URL(view.href);
+      if (find.value) address.searchParams.set("find", find.value);
+      else address.searchParams.delete("find");
+      view.href = address;
+    }
     const wanted = fold(find.value);
     for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
   };
@@ -379,7 +393,9 @@ async function reach() {
   place.textContent = said;
   place.className = said && "note bad";
   // Its elements, since some buttons of the form stand outside of it.
-  for (const control of form?.elements ?? []) if (control.type === "submit") control.disabled = Boolean(said);
+  for (const control of form?.elements ?? []) {
+    if (control.type === "submit") control.disabled = Boolean(said) || (closed() && "answers" in control.dataset);
+  }
 }
 
 async function renewQueue() {
@@ -422,17 +438,72 @@ async function renewQuestion() {
   else await renewTeam();
 }
 
-// What others did: a claim, entered answers, a comment. A control that has the focus stays.
+// What others did: a claim, entered answers, a comment. It is said, and nothing that has the focus is lost without a word.
 async function renewTeam() {
-  const old = document.querySelector("[data-team]");
-  if (!old || old.contains(document.activeElement)) return;
+  if (!document.querySelector("[data-team]")) return;
   const reply = await fetch(form?.dataset.question ?? location.href).catch(() => null);
   if (!reply?.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const old = document.querySelector("[data-team]");
   const fresh = page.querySelector("[data-team]");
-  if (!fresh || fresh.innerHTML === old.innerHTML) return;
+  if (!old || !fresh) return;
+  const told = document.querySelector("[data-told]");
+  const focused = document.activeElement;
+  const wasInside = old.contains(focused);
+  // The very same control keeps the focus. One that has changed, such as a confirmation of other answers, does not.
+  const kept = wasInside && all("button, summary, a", fresh).find((one) => one.outerHTML === focused.outerHTML);
+  const digest = old.querySelector("[name=digest]")?.value;
+  const known = new Set(all("[data-event] [data-text]", old).map((line) => line.textContent));
   const opened = old.querySelector("details.course")?.open;
-  old.replaceChildren(...fresh.childNodes);
+  if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
+  // Nobody confirms by a press that was meant for the answers before.
+  const confirm = old.querySelector("[name=digest]");
+  if (confirm && digest && confirm.value !== digest) {
+    confirm.disabled = true;
+    setTimeout(() => { confirm.disabled = false; }, 1_000);
+  }
+  const wasClosed = closed();
+  renewForm(page);
+  const news = all("[data-event] [data-text]", old).map((line) => line.textContent).filter((text) => !known.has(text));
+  if (news.length) told.textContent = `${news.join(". ")}.`;
+  if (kept) kept.focus();
+  else if (wasInside || (!wasClosed && closed() && document.activeElement === document.body)) told.focus();
+}
+
+// While somebody else has claimed the question, the form is closed.
+function closed() {
+  return Boolean(form?.querySelector("[data-claim]"));
+}
+
+function renewForm(page) {
+  const old = form?.querySelector("[data-held]");
+  const fresh = page.querySelector("[data-held]");
+  if (!old || !fresh) return;
+  const was = closed();
+  const is = Boolean(fresh.querySelector("[data-claim]"));
+  if (is && !was) document.dispatchEvent(new Event("closing"));
+  if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
+  claimEnds();
+  const go = form.querySelector("[data-answers]");
+  if (is !== was) {
+    // A page to visit has nothing typed in it, so it can be shown anew.
+    if (!go) return location.reload();
+    form.querySelector("[data-answering]")?.toggleAttribute("disabled", is);
+    go.disabled = is;
+  }
+  // One thing to do next: to agree to entered answers, where there are any.
+  const other = page.querySelector("[data-answers]");
+  if (go && go.dataset.act === (other?.dataset.act ?? "accept") && form.querySelector("[data-answering]")) {
+    go.classList.toggle("main", Boolean(other?.classList.contains("main")));
+    go.hidden = !other;
+  }
+}
+
+// A claim ends by itself, and no event tells of it.
+function claimEnds() {
+  clearTimeout(claimTimer);
+  const claim = form?.querySelector("[data-claim]");
+  if (claim) claimTimer = setTimeout(renewTeam, Math.min(Number(claim.dataset.claim) + 500, 2 ** 31 - 1));
 }

@@ -14,7 +14,7 @@ const html = `<!doctype html><html lang="en"><title>t</title><body data-base="/x
 <input class="in" id="f0" value="0.1"><button class="step" type="submit" name="step" value="f0:down">-</button><button class="step" type="submit" name="step" value="f0:up">+</button></div><ul class="errors"></ul></div>
 <div class="field" data-field="f1"><input class="in" id="f1" name="f1" data-grows><ul class="errors"></ul></div>
 <fieldset class="field" data-field="f2"><div class="list" data-list><input class="in find" type="search" hidden aria-label="Search"><div class="picks">${options}</div><p class="tally"></p></div><ul class="errors"></ul></fieldset>
-<button class="btn main" type="submit" data-act="accept">Send</button><button type="submit" formnovalidate data-act="cancel">Cancel</button></form><script type="module" src="/page.js"></script>`;
+<button class="btn main" type="submit" data-act="accept" data-answers>Send</button><button type="submit" formnovalidate data-act="cancel">Cancel</button></form><script type="module" src="/page.js"></script>`;
 
 let server: Server;
 let browser: Browser;

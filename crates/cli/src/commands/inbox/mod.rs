@@ -129,6 +129,9 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 Some(id) => Some(whole(&args.client().await?, id).await?),
                 None => None,
             };
+            if let Some(address) = folder.people_inbox() {
+                return Err(open::people_log_in(&address, id.as_deref()));
+            }
             return open::open(&folder, id.as_deref()).await;
         }
         InboxCommand::Sessions { act } => {
@@ -180,6 +183,10 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         } => {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
+            if question["rule"].is_string() {
+                // The gateway says why before any answer is read: the form is for those who are asked.
+                return args.hand_in(&inbox, &id, "accept", None, false).await;
+            }
             let is_form = question["mode"] == "form";
             if !is_form && !answers.is_empty() {
                 return Err(Failure::usage("a link takes no answers").hint(format!(
@@ -365,6 +372,7 @@ fn failed(fault: InboxFault) -> Failure {
                 "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
                 "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
+                "asks-people" => failure.hint("those who are asked log in to the inbox; `mcp-elicit inbox open` says where it is."),
                 _ => failure,
             }
         }

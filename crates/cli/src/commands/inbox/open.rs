@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_inbox::sessions::FileSessions;
-use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_inbox::state_folder::{LogInBy, PeopleInbox, StateFolder};
 
 use crate::call_session::private_link::PrivateLink;
 use crate::failure::{Exit, Failure};
@@ -18,6 +18,19 @@ const OPENED_LIFE: Duration = Duration::from_mins(2);
 /// The time to wait for the browser, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// No link signs a browser in where people log in by themselves.
+pub(super) fn people_log_in(inbox: &PeopleInbox, question: Option<&str>) -> Failure {
+    let address = inbox.address.trim_end_matches('/');
+    let page = question.map_or_else(|| format!("{address}/"), |id| format!("{address}/q/{id}"));
+    let failure = Failure::usage("people log in to this inbox, so no link signs a browser in");
+    match &inbox.by {
+        LogInBy::Proxy => failure.hint(format!(
+            "open {page} through the proxy in front of the inbox, which says who is who."
+        )),
+        LogInBy::Provider => failure.hint(format!("open {page} and log in.")),
+    }
+}
 
 /// Signs a browser in and shows the queue, or this question.
 pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result<Exit, Failure> {

@@ -1,0 +1,214 @@
+//! Two people in two real browsers, and every state of the pages for several people as axe-core finds it. Without `chromedriver` and a
+//! Chromium each test says that it tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails.
+
+use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
+use mcp_elicit_testkit::chromium::{Chromium, Setup};
+use serde_json::json;
+
+use super::*;
+
+/// A browser behind the proxy that names this person.
+async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
+    let page = Chromium::start(setup).await?;
+    page.cdp("Network.enable", json!({})).await;
+    let headers = json!({"headers": {"X-User": name}});
+    page.cdp("Network.setExtraHTTPHeaders", headers).await;
+    Some(page)
+}
+
+fn address(rig: &Rig, path: &str) -> String {
+    format!("http://{}{path}", rig.host)
+}
+
+/// The focus is on the sentence that says what was done.
+const FOCUS_IS_TOLD: &str = "return document.activeElement.matches('[data-told]')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_person_does_the_other_sees_without_reloading() {
+    let rig = rig(2).await;
+    let (Some(ada), Some(bob)) = (
+        browser("ada", Setup::default()).await,
+        browser("bob", Setup::default()).await,
+    ) else {
+        return;
+    };
+    let question = address(&rig, &format!("/q/{}", rig.id));
+    ada.open(&question).await;
+    bob.open(&question).await;
+    bob.at("#f0").await;
+    bob.run("window.isSameDocument = true").await;
+    bob.fill("#f0", "Moon").await;
+
+    ada.click("form[action$=claim] button").await;
+    ada.shows("You have claimed the question").await;
+    ada.until(FOCUS_IS_TOLD).await;
+    // Bob's form is closed under his hands: he is told, and what he typed is there.
+    bob.shows("ada has claimed this question").await;
+    bob.until(
+        "return document.querySelector('[data-told]').textContent.includes('ada claimed it')",
+    )
+    .await;
+    bob.until("return document.querySelector('[data-answering]').disabled && document.querySelector('[data-answers]').disabled")
+        .await;
+    assert_eq!(bob.run("return window.isSameDocument").await, json!(true));
+    assert_eq!(bob.value("#f0").await, "Moon");
+
+    bob.click("[formaction$=takeover]").await;
+    bob.shows("You have taken the question over").await;
+    assert_eq!(bob.value("#f0").await, "Moon");
+    ada.shows("Bob Ross has claimed this question").await;
+    ada.until("return document.querySelector('[data-answering]').disabled")
+        .await;
+
+    bob.click("[data-act=review]").await;
+    bob.at("dl.review").await;
+    assert_eq!(bob.text("[data-act=accept]").await, "Confirm");
+    // The focus is on a control that is shown anew: it does not get lost.
+    ada.run("document.querySelector('details.course summary').focus()")
+        .await;
+    bob.click("[data-act=accept]").await;
+    bob.shows("Others have to confirm them").await;
+    ada.shows("Answers that Bob Ross entered").await;
+    ada.until("return document.activeElement.matches('details.course summary')")
+        .await;
+    ada.until("return document.querySelectorAll('.btn.main:not(dialog *)').length === 1")
+        .await;
+    ada.click("[name=digest]").await;
+    ada.shows("Answered by Bob Ross and ada").await;
+    // The other page learns of the end by itself.
+    bob.at(".notice").await;
+    bob.shows("Bob Ross entered answers").await;
+    assert_eq!(phase(&rig).await, Phase::Answered);
+    ada.close().await;
+    bob.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
+    let rig = rig(2).await;
+    let Some(page) = browser("bob", Setup::default()).await else {
+        return;
+    };
+    let ada = Person::enter(&rig, "ada").await;
+    ada.fill("Moon").await;
+    page.open(&address(&rig, &format!("/q/{}", rig.id))).await;
+    page.at("[name=digest]").await;
+    page.run("document.querySelector('[name=digest]').focus()")
+        .await;
+    ada.fill("Mars").await;
+    page.shows("Mars").await;
+    // The button is another one: the focus went to what is said of it.
+    page.until(FOCUS_IS_TOLD).await;
+    page.until("return document.activeElement.textContent.includes('ada entered other answers')")
+        .await;
+    page.press("\u{e007}").await;
+    assert!(phase(&rig).await.is_open());
+    page.until("return !document.querySelector('[name=digest]').disabled")
+        .await;
+    page.click("[name=digest]").await;
+    page.shows("Answered").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keyboard_and_the_search_work_in_every_view() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    for view in ["", "?view=groups"] {
+        page.open(&address(&rig, &format!("/{view}"))).await;
+        page.at("[data-row]").await;
+        page.press("/").await;
+        page.until("return document.activeElement.type === 'search'")
+            .await;
+        page.press("nothing like it").await;
+        page.until("return [...document.querySelectorAll('[data-row]')].every(row => row.hidden)")
+            .await;
+        // The other views are searched for the same.
+        page.until("return document.querySelector('.views a[href*=mine]').href.endsWith('find=nothing+like+it')")
+            .await;
+        page.press("\u{e00c}").await;
+        page.until("return document.querySelectorAll('[data-row]:not([hidden])').length === 1")
+            .await;
+        page.press("\u{e015}").await;
+        page.until("return !!document.activeElement.closest('[data-row]')")
+            .await;
+        page.press("\u{e007}").await;
+        page.at("form[data-question]").await;
+    }
+    page.open(&address(&rig, "/?view=mine")).await;
+    page.shows("addressed to you by name").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_on_the_pages_for_several_people() {
+    let Some(mut looks) = AxeReport::new() else {
+        return;
+    };
+    for (way, setup) in SETUPS {
+        let rig = rig(3).await;
+        let (Some(page), Some(admin)) = (browser("ada", setup).await, browser("eve", setup).await)
+        else {
+            return;
+        };
+        let bob = Person::enter(&rig, "bob").await;
+        let question = address(&rig, &format!("/q/{}", rig.id));
+        macro_rules! look {
+            ($page:expr, $state:literal) => {
+                looks.at(&$page, &format!("people-{}-{way}", $state)).await
+            };
+        }
+        page.open(&address(&rig, "/?view=mine")).await;
+        look!(page, "list-mine-empty");
+        page.open(&address(&rig, "/?view=groups&find=nothing"))
+            .await;
+        look!(page, "list-no-match");
+        page.open(&question).await;
+        look!(page, "asked");
+        bob.press("claim", "").await;
+        page.shows("Bob Ross has claimed").await;
+        look!(page, "claimed-by-other");
+        page.click("[formaction$=takeover]").await;
+        page.shows("You have taken the question over").await;
+        look!(page, "taken-over");
+        page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+            .await;
+        look!(page, "everything-open");
+        page.fill("#comment", "Is the moon meant?\nI am not sure.")
+            .await;
+        page.click("form[action$=comment] button").await;
+        page.shows("Your comment was added").await;
+        look!(page, "commented");
+        page.fill("#f0", "Moon").await;
+        page.click("[data-act=review]").await;
+        page.at("dl.review").await;
+        look!(page, "review");
+        page.click("[data-act=accept]").await;
+        page.shows("Others have to confirm them").await;
+        look!(page, "entered-by-me");
+        bob.press("takeover", "").await;
+        bob.fill("Mars").await;
+        page.shows("Bob Ross entered other answers").await;
+        look!(page, "to-be-confirmed");
+        page.open(&address(&rig, "/")).await;
+        look!(page, "list");
+        page.open(&address(&rig, "/account")).await;
+        look!(page, "account");
+        admin.open(&address(&rig, "/")).await;
+        look!(admin, "list-of-admin");
+        admin.open(&question).await;
+        look!(admin, "outline-of-admin");
+        admin.open(&address(&rig, "/account")).await;
+        look!(admin, "account-of-admin");
+        let declined = bob.press("decline", "&drop=yes").await;
+        assert_eq!(declined.status, 303);
+        page.open(&question).await;
+        page.shows("Declined by Bob Ross").await;
+        look!(page, "ended");
+        page.close().await;
+        admin.close().await;
+    }
+    looks.all_well();
+}

@@ -1,0 +1,195 @@
+//! The course of a question of a rule, in words: who was asked and told, who has seen it, and who did what.
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::web::HistoryLine;
+use mcp_elicit_record::clock::system_time;
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::store::outbox::{Notification, NotificationState};
+use mcp_elicit_record::team::Team;
+use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
+use mcp_elicit_record::{Record, RecordError};
+
+use super::{addressee, listed, named};
+use crate::login::directory::DirectoryNow;
+
+/// The most names in one line.
+const NAMES: usize = 20;
+
+/// Events whose messages ask people to act; of others, nothing is said.
+const ASKING: [&str; 4] = ["asked", "reminded", "escalated", "delegated"];
+
+/// A line, with the time by which it is put in order.
+struct Line {
+    at: Timestamp,
+    text: String,
+    is_news: bool,
+}
+
+/// Returns the course of the question, the earliest first.
+pub(super) async fn of(
+    record: &Record,
+    now: &DirectoryNow,
+    row: &Row,
+    team: &Team,
+) -> Result<Vec<HistoryLine>, RecordError> {
+    let timeline = row.timeline();
+    let mut lines: Vec<Line> = timeline
+        .iter()
+        .map(|event| Line {
+            at: event.at,
+            text: happened(now, row, team, event, &timeline),
+            is_news: event.kind != TimelineKind::Asked,
+        })
+        .collect();
+    lines.extend(team.seen().iter().map(|seen| Line {
+        at: seen.at,
+        text: format!("Shown to {}", now.display_name(&seen.by)),
+        is_news: false,
+    }));
+    for comment in record.comments(row)? {
+        lines.push(Line {
+            at: comment.at,
+            text: format!("{} wrote", now.display_name(&comment.by)),
+            is_news: true,
+        });
+    }
+    lines.extend(notified(now, &record.messages_of(&row.id).await?));
+    // Those of one moment stay in this order.
+    lines.sort_by_key(|line| line.at);
+    let lines = lines.into_iter().map(|line| HistoryLine {
+        at: Some(system_time(line.at)),
+        text: line.text,
+        is_news: line.is_news,
+    });
+    Ok(lines.collect())
+}
+
+/// Returns an event of the timeline in words.
+fn happened(
+    now: &DirectoryNow,
+    row: &Row,
+    team: &Team,
+    event: &TimelineEvent,
+    timeline: &[TimelineEvent],
+) -> String {
+    let by = actors(now, event.by.as_deref());
+    let to = event.to.as_deref().and_then(addressee);
+    let to = to.map_or_else(|| "others".to_owned(), |to| named(now, &to));
+    let is_approval = team.is_approval;
+    match event.kind {
+        TimelineKind::Asked => {
+            // Those whom an escalation has added are named there.
+            let is_later = |to: &str| timeline.iter().any(|event| event.to.as_deref() == Some(to));
+            let first = team.quorum().addressees().iter();
+            let first = first.filter(|to| !is_later(&to.to_string()));
+            let first: Vec<String> = first.map(|to| named(now, to)).collect();
+            let asked = listed(&first, "and");
+            if is_approval {
+                format!("The gateway asked {asked} to approve the call")
+            } else {
+                format!("{} asked {asked}", row.body.server)
+            }
+        }
+        TimelineKind::Reminded => "Those who had not acted were reminded".to_owned(),
+        TimelineKind::Escalated => format!("Escalated: {to} was asked, too"),
+        TimelineKind::Claimed => format!("{by} claimed it"),
+        TimelineKind::TakenOver => format!("{by} took it over"),
+        TimelineKind::Delegated => format!("{by} handed it on to {to}"),
+        TimelineKind::Filled if is_approval => format!("{by} approved"),
+        TimelineKind::Filled => format!("{by} entered answers"),
+        TimelineKind::Edited if is_approval => format!("{by} approved with other arguments"),
+        TimelineKind::Edited => format!("{by} entered other answers"),
+        TimelineKind::Confirmed if is_approval => format!("{by} approved, too"),
+        TimelineKind::Confirmed => format!("{by} agreed"),
+        TimelineKind::Answered if is_approval => format!("Approved by {by}"),
+        TimelineKind::Answered => format!("Answered by {by}"),
+        TimelineKind::Declined => format!("Declined by {by}"),
+        TimelineKind::Cancelled => format!("Cancelled by {by}"),
+        TimelineKind::TimedOut => "Nobody answered in time".to_owned(),
+        TimelineKind::Withdrawn => because("Withdrawn", row),
+        TimelineKind::Failed => because("Failed", row),
+    }
+}
+
+fn because(word: &str, row: &Row) -> String {
+    match row.lifecycle.reason() {
+        Some(reason) => format!("{word}: {reason}"),
+        None => word.to_owned(),
+    }
+}
+
+/// Returns the actors of an event in words: people of the rule are recorded as `person:NAME`.
+pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
+    let by = by.unwrap_or("somebody");
+    let names: Option<Vec<String>> = by
+        .split(", ")
+        .map(|one| Some(now.display_name(one.strip_prefix("person:")?)))
+        .collect();
+    names.map_or_else(|| by.to_owned(), |names| listed(&names, "and"))
+}
+
+/// Returns lines about the messages to people: who was told, and who could not be.
+fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
+    // One line for those who were told the same in the same way.
+    let mut lines: Vec<((&str, String), Timestamp, Vec<String>)> = Vec::new();
+    for message in messages {
+        let asks = ASKING.contains(&message.event.as_str());
+        let Some((channel, outcome)) = (asks && message.recipient != "endpoint")
+            .then(|| outcome(message))
+            .flatten()
+        else {
+            continue;
+        };
+        let key = (message.event.as_str(), format!("{outcome} by {channel}"));
+        let at = message.done_at.unwrap_or(message.at);
+        let name = recipient(now, message);
+        match lines.iter_mut().find(|(known, _, _)| *known == key) {
+            Some((_, _, names)) => names.push(name),
+            None => lines.push((key, at, vec![name])),
+        }
+    }
+    let line = |((_, head), at, mut names): ((&str, String), Timestamp, Vec<String>)| {
+        let more = names.len().saturating_sub(NAMES);
+        names.truncate(NAMES);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        Line {
+            at,
+            text: format!("{head}: {}", listed(&names, "and")),
+            is_news: false,
+        }
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Returns the channel of a message, and what became of it; `None` where there is nothing to say.
+fn outcome(message: &Notification) -> Option<(String, String)> {
+    let channel = match message.channel.as_str() {
+        "mail" => "mail".to_owned(),
+        "slack" => "Slack".to_owned(),
+        "teams" => "Teams".to_owned(),
+        "push" => "a notification of the browser".to_owned(),
+        other => other.to_owned(),
+    };
+    let why = message.why.as_deref().unwrap_or("unknown");
+    let outcome = match message.state {
+        NotificationState::Sent => "Told".to_owned(),
+        NotificationState::Failed => format!("Could not be told ({why})"),
+        NotificationState::Due | NotificationState::Sending if message.attempts > 1 => {
+            format!("Not told yet ({why})")
+        }
+        NotificationState::Due | NotificationState::Sending | NotificationState::Skipped => {
+            return None;
+        }
+    };
+    Some((channel, outcome))
+}
+
+fn recipient(now: &DirectoryNow, message: &Notification) -> String {
+    match (&message.person, addressee(&message.recipient)) {
+        (Some(person), _) => now.display_name(person),
+        (None, Some(to)) => named(now, &to),
+        (None, None) => "somebody".to_owned(),
+    }
+}
