@@ -100,6 +100,10 @@ pub struct WebhookConfig {
 /// Web push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfig {
+    /// Push services beside those of the usual browsers, by host name; `*.example.com` is every host below.
+    pub hosts: Vec<String>,
+    /// `true` if those may be in private networks.
+    pub allow_private: bool,
     /// A way for push services to reach the operator: `mailto:` or `https:`.
     pub contact: String,
 }
@@ -399,8 +403,12 @@ impl<'t> Tables<'_, 't> {
     }
 
     fn push(&mut self, table: &DeTable<'t>, at: usize) -> Option<PushConfig> {
-        self.reader
-            .known_keys(table, "[channels.push]", &["contact"]);
+        const KNOWN: [&str; 3] = ["contact", "hosts", "allow-private"];
+        self.reader.known_keys(table, "[channels.push]", &KNOWN);
+        let hosts = table.get("hosts").map(|hosts| self.push_hosts(hosts));
+        let allow_private = table
+            .get("allow-private")
+            .and_then(|value| self.reader.truth(value, "allow-private"));
         let (contact, at) = self.required(table, "contact", at, "mailto:.. or https:..")?;
         let is_usable = contact.len() <= 200
             && Url::parse(&contact).is_ok_and(|url| match url.scheme() {
@@ -413,7 +421,27 @@ impl<'t> Tables<'_, 't> {
             let help = "push services use it to reach the operator";
             self.reader.defect(at, "invalid-contact", message, help);
         }
-        is_usable.then_some(PushConfig { contact })
+        is_usable.then_some(PushConfig {
+            hosts: hosts.unwrap_or_default(),
+            allow_private: allow_private.unwrap_or_default(),
+            contact,
+        })
+    }
+
+    fn push_hosts(&mut self, hosts: &Value<'t>) -> Vec<String> {
+        let mut known = Vec::new();
+        for (host, at) in self.reader.texts(hosts, "hosts") {
+            let name = host.strip_prefix("*.").unwrap_or(&host);
+            let is_host = Host::parse(name).is_ok_and(|parsed| parsed.to_string() == name);
+            if is_host {
+                known.push(host);
+            } else {
+                let help = "write a name like push.example.com, or *.example.com for those below";
+                let message = format!("`{host}` is not the name of a host");
+                self.reader.defect(at, "invalid-host", message, help);
+            }
+        }
+        known
     }
 
     /// Returns the entries of `groups` whose name is a group of the file.

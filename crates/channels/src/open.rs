@@ -135,7 +135,12 @@ impl Channels {
             channels.webhooks.push(Arc::new(webhook));
         }
         if let (Some(config), Some(key)) = (&config.push, vapid) {
-            let push = Push::new(config, key, Networks::Public, zone).map_err(OpenError::Push)?;
+            let networks = if config.allow_private {
+                Networks::Any
+            } else {
+                Networks::Public
+            };
+            let push = Push::new(config, key, networks, zone).map_err(OpenError::Push)?;
             channels.push = Some(Arc::new(push));
         }
         Ok(channels)

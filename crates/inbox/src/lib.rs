@@ -183,7 +183,7 @@ fn gate(
         site.clone(),
         clock::now,
     )?;
-    Ok((directory, gate))
+    Ok((directory, gate.with_push(teams.push.clone())))
 }
 
 /// Writes each login into the audit, before the browser is signed in.

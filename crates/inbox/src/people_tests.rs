@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::Inbox;
 use crate::login::table::Lifetimes;
-use crate::login::{LoginMode, LoginSettings, ProxyLogin, Teams};
+use crate::login::{LoginMode, LoginSettings, ProxyLogin, PushOffer, Teams};
 use crate::sample;
 use crate::state_folder::StateFolder;
 
@@ -121,6 +121,13 @@ async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
             stale: Duration::from_hours(1),
         },
         rules: Arc::new(move || Arc::clone(&rules)),
+        push: Some(PushOffer {
+            public_key: "BKey".to_owned(),
+            check: Arc::new(|keys| {
+                let is_fine = keys.endpoint.starts_with("https://push.example.com/");
+                is_fine.then_some(()).ok_or_else(|| "Not there.".to_owned())
+            }),
+        }),
     };
     let state = StateFolder::open(folder.path()).unwrap();
     let inbox = Inbox::serve(&record, listener, &state, None, Some(&teams)).unwrap();
@@ -420,7 +427,7 @@ async fn a_command_is_told_that_the_rule_asks_people() {
 }
 
 /// The texts of the course, in their order.
-fn course(page: &Reply) -> Vec<String> {
+fn history(page: &Reply) -> Vec<String> {
     let lines = page.body.split("<span data-text>").skip(1);
     lines
         .map(|line| line.split("</span>").next().unwrap().to_owned())
@@ -479,7 +486,7 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     let over = ada.get(&ada.question("")).await;
     assert!(over.body.contains("by Bob Ross and ada"), "{}", over.body);
     assert_eq!(
-        course(&over),
+        history(&over),
         [
             "s asked the group ops",
             "Shown to ada",
@@ -492,7 +499,7 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     );
     // Those who may know only that it exists are told nothing of it.
     let eve = Person::enter(&rig, "eve").await;
-    assert!(course(&eve.get(&eve.question("")).await).is_empty());
+    assert!(history(&eve.get(&eve.question("")).await).is_empty());
 }
 
 #[tokio::test]
@@ -863,6 +870,113 @@ async fn people_end_their_sessions_and_administrators_those_of_all() {
             && has("\"session-ended\"", "eve")
     );
     assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_device_is_added_by_its_person_and_ends_when_they_log_out() {
+    let rig = rig(1).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    let account = ada.get("/account").await;
+    assert!(
+        account.body.contains("data-key=\"BKey\"") && account.body.contains("Notify this device")
+    );
+    let token = account.csrf();
+    let keys = r#""keys":{"p256dh":"p","auth":"a"}"#;
+    let of = |endpoint: &str, token: &str| {
+        format!(r#"{{"csrf":"{token}","endpoint":"{endpoint}",{keys}}}"#)
+    };
+    let sound = of("https://push.example.com/1", &token);
+    let send = async |who: &Person<'_>, origin: &str, body: &str| {
+        post(
+            &rig,
+            who.name,
+            "/account/devices",
+            &who.cookie,
+            origin,
+            body,
+        )
+        .await
+    };
+    let own = format!("http://{}", rig.host);
+    for (who, origin, body, status) in [
+        (&ada, "https://evil.example", sound.as_str(), 403),
+        (&bob, own.as_str(), sound.as_str(), 403),
+        (&ada, own.as_str(), "{}", 400),
+        (&ada, own.as_str(), &of("https://127.0.0.1/", &token), 422),
+        (&ada, own.as_str(), &of(&"x".repeat(9_000), &token), 413),
+    ] {
+        let refused = send(who, origin, body).await;
+        assert_eq!(refused.status, status, "{}", refused.body);
+    }
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    let devices = |name: &str| logins.table().unwrap().devices_of(name).count();
+    assert_eq!(devices("ada"), 0);
+    let added = send(&ada, &own, &sound).await;
+    assert_eq!(added.status, 204, "{}", added.body);
+    let cookie = added.header("set-cookie").unwrap();
+    assert!(
+        cookie.contains("-device-")
+            && cookie.contains("HttpOnly")
+            && cookie.contains("SameSite=Lax")
+    );
+    let stored = std::fs::read_to_string(rig.folder.path().join("inbox.logins")).unwrap();
+    let value = added.cookie().unwrap();
+    assert!(!stored.contains(value.split_once('=').unwrap().1));
+    assert_eq!(devices("ada"), 1);
+    let listed = ada.get("/account").await;
+    let (_, rest) = listed.body.split_once("name=\"device\" value=\"").unwrap();
+    let device = rest.split('"').next().unwrap().to_owned();
+    assert!(!listed.body.contains("push.example.com"));
+    // Nobody else ends it.
+    let token_of_bob = bob.get("/account").await.csrf();
+    let form = format!("csrf={token_of_bob}&device={device}");
+    assert_eq!(bob.post("/account/devices/end", &form).await.status, 404);
+    assert_eq!(devices("ada"), 1);
+    let form = format!("csrf={token}&device={device}");
+    assert_eq!(ada.post("/account/devices/end", &form).await.status, 303);
+    assert_eq!(devices("ada"), 0);
+    assert_eq!(send(&ada, &own, &sound).await.status, 204);
+    let out = ada.post("/logout", &format!("csrf={token}")).await;
+    assert_eq!(out.status, 303);
+    assert_eq!(devices("ada"), 0);
+}
+
+#[tokio::test]
+async fn the_installed_app_has_a_manifest_a_worker_and_icons() {
+    let rig = rig(1).await;
+    let ada = Person::enter(&rig, "ada").await;
+    let page = ada.get("/").await;
+    assert!(page.body.contains("rel=\"manifest\""));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("manifest-src 'self'") && policy.contains("worker-src 'self'"));
+    for (name, kind) in [
+        ("manifest.webmanifest", "application/manifest+json"),
+        ("sw.js", "text/javascript; charset=utf-8"),
+        ("icon-192.png", "image/png"),
+        ("icon-512.png", "image/png"),
+    ] {
+        let asset = ada.get(&format!("/assets/{name}")).await;
+        assert_eq!(
+            (asset.status, asset.header("content-type")),
+            (200, Some(kind))
+        );
+        let is_worker = name == "sw.js";
+        assert_eq!(
+            asset.header("service-worker-allowed"),
+            is_worker.then_some("../")
+        );
+        // Questions are in no cache.
+        assert!(!asset.body.contains("caches"));
+    }
+    let manifest = ada.get("/assets/manifest.webmanifest").await;
+    let manifest: serde_json::Value = serde_json::from_str(&manifest.body).unwrap();
+    assert_eq!(
+        (&manifest["display"], &manifest["scope"]),
+        (&"standalone".into(), &"../".into())
+    );
 }
 
 #[cfg(feature = "teams")]

@@ -9,6 +9,7 @@
 //! | `inbox.token` | what other programs show the API at that address |
 //! | `inbox.sessions` | the browsers that are signed in |
 //! | `inbox.logins` | the people who logged in, and their sessions |
+//! | `push.key` | the key of web push |
 //! | `api.tokens` | the hashes of the tokens that were made for programs |
 //! | `inbox.presence` | whether only pages may answer |
 
@@ -178,6 +179,11 @@ impl StateFolder {
     /// The people who logged in, and their sessions.
     pub fn logins(&self) -> Logins {
         Logins::at(self.path.join("inbox.logins"))
+    }
+
+    /// The key by which push services know the gateways of this folder.
+    pub fn push_key(&self) -> PathBuf {
+        self.path.join("push.key")
     }
 
     /// The tokens that were made for programs.

@@ -33,6 +33,15 @@ const LONGEST_TTL: Duration = Duration::from_hours(24);
 /// The longest time that a push service may take.
 const LIMIT: Duration = Duration::from_secs(15);
 
+/// The push services of Chrome, Edge, Firefox and Safari.
+const SERVICES: [&str; 5] = [
+    "fcm.googleapis.com",
+    "*.notify.windows.com",
+    "updates.push.services.mozilla.com",
+    "*.push.services.mozilla.com",
+    "*.push.apple.com",
+];
+
 /// A browser that a person subscribed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Subscription {
@@ -54,7 +63,7 @@ impl fmt::Debug for Subscription {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionError {
     /// The endpoint.
-    #[error("the endpoint must be an https URL of a public host")]
+    #[error("the endpoint must be an https URL of a browser's push service")]
     Endpoint,
     /// A key.
     #[error("p256dh must be an uncompressed P-256 point and auth 16 bytes, in base64url")]
@@ -103,6 +112,7 @@ impl Subscription {
 pub struct Push {
     key: VapidKey,
     contact: String,
+    hosts: Vec<String>,
     http: Http,
     zone: TimeZone,
 }
@@ -118,6 +128,7 @@ impl Push {
         Ok(Self {
             key,
             contact: config.contact.clone(),
+            hosts: config.hosts.clone(),
             http: Http::new(networks, LIMIT)?,
             zone,
         })
@@ -130,15 +141,35 @@ impl Push {
 
     /// Checks the endpoint of a new subscription. Its host is looked up again, and checked, for every message.
     pub fn check(&self, subscription: &Subscription) -> Result<(), SubscriptionError> {
-        self.http
-            .check(&subscription.endpoint)
+        self.permits(&subscription.endpoint)
             .map_err(|_| SubscriptionError::Endpoint)
+    }
+
+    /// Permits the push services of the usual browsers, and those that the configuration names: a person who is signed in chooses the
+    /// endpoint, and must not make the gateway send elsewhere.
+    fn permits(&self, endpoint: &Url) -> Result<(), ChannelError> {
+        self.http.check(endpoint)?;
+        let host = endpoint.host_str().unwrap_or_default();
+        let mut known = SERVICES
+            .iter()
+            .copied()
+            .chain(self.hosts.iter().map(String::as_str));
+        let is_known = known.any(|known| match known.strip_prefix('*') {
+            Some(below) => host.ends_with(below) && host.len() > below.len(),
+            None => host == known,
+        });
+        if is_known {
+            Ok(())
+        } else {
+            Err(ChannelError::Permanent(Reason::Address))
+        }
     }
 
     async fn post(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
         let Recipient::Device(device) = &notice.to else {
             return Err(ChannelError::Permanent(Reason::Address));
         };
+        self.permits(&device.endpoint)?;
         let content = content(notice, &self.zone);
         let body = encrypt::encrypt(&content, &device.public_key, &device.auth)
             .ok_or(ChannelError::Permanent(Reason::Address))?;

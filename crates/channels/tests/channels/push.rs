@@ -14,6 +14,8 @@ use crate::{ask, notice, summary};
 fn push(networks: Networks, key: &[u8]) -> Push {
     let config = PushConfig {
         contact: "mailto:gateway@example.com".to_owned(),
+        hosts: vec!["127.0.0.1".to_owned(), "*.push.example.com".to_owned()],
+        allow_private: false,
     };
     let key = VapidKey::from_pkcs8(key).unwrap();
     Push::new(&config, key, networks, TimeZone::UTC).unwrap()
@@ -83,6 +85,10 @@ async fn endpoints_in_private_networks_are_refused() {
         ("https://[fd00::1]/x", Reason::PrivateAddress),
         ("https://169.254.169.254/x", Reason::PrivateAddress),
         ("http://push.example.com/x", Reason::Address),
+        // A public host that is no push service of a browser's, and no other that the configuration names.
+        ("https://push.example.com/x", Reason::Address),
+        ("https://evil-fcm.googleapis.com/x", Reason::Address),
+        ("https://fcm.googleapis.com.example.com/x", Reason::Address),
     ] {
         let notice = to(endpoint, &keys, Event::Asked);
         let sent = sender.send(&notice).await;
@@ -91,5 +97,18 @@ async fn endpoints_in_private_networks_are_refused() {
             unreachable!()
         };
         assert!(sender.check(device).is_err(), "{endpoint}");
+    }
+    for endpoint in [
+        "https://fcm.googleapis.com/fcm/send/x",
+        "https://web.push.apple.com/x",
+        "https://wns2-par02p.notify.windows.com/x",
+        "https://updates.push.services.mozilla.com/wpush/v2/x",
+        "https://a.push.example.com/x",
+    ] {
+        let notice = to(endpoint, &keys, Event::Asked);
+        let Recipient::Device(device) = &notice.to else {
+            unreachable!()
+        };
+        assert_eq!(sender.check(device), Ok(()), "{endpoint}");
     }
 }

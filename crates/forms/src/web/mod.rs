@@ -57,6 +57,6 @@ pub use question_store::{
 pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
-pub use site_pages::{Account, Notice, SessionLine, account, notice};
+pub use site_pages::{Account, DeviceLine, Notice, PushAccount, SessionLine, account, notice};
 pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
 pub use viewer::{OnlyViewer, Viewer};

@@ -440,6 +440,29 @@ pub(super) struct SessionPart {
     pub sessions: Vec<SessionRow>,
 }
 
+/// A browser that is notified of questions.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceRow {
+    pub id: String,
+    pub browser: String,
+    pub added: String,
+    pub is_this: bool,
+}
+
+/// Web push, and the devices of a person.
+#[derive(Clone, Debug)]
+pub(super) struct PushPart {
+    pub key: String,
+    pub devices: Vec<DeviceRow>,
+}
+
+impl PushPart {
+    /// Returns `true` if the reader's browser is among the devices.
+    pub(super) fn has_this(&self) -> bool {
+        self.devices.iter().any(|device| device.is_this)
+    }
+}
+
 /// The sessions of a person and, for those who may see them, of all.
 #[derive(Template)]
 #[template(path = "account.html")]
@@ -448,5 +471,6 @@ pub(super) struct AccountTemplate {
     pub name: String,
     pub known_as: Option<String>,
     pub csrf: String,
+    pub push: Option<PushPart>,
     pub parts: Vec<SessionPart>,
 }

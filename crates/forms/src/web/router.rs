@@ -214,7 +214,7 @@ fn rules(response: &mut Response) {
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+             manifest-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
         // Not `no-referrer`, with which browsers send `Origin: null` on our own forms.
         (header::REFERRER_POLICY, "same-origin"),
@@ -327,25 +327,38 @@ pub(super) async fn posted(
     }
 }
 
-/// Style, script and icon; nothing in them is secret.
+/// Style, scripts, icons and the manifest; nothing in them is secret.
 async fn asset(Path(name): Path<String>) -> Response {
-    let (kind, text) = match name.as_str() {
-        "style.css" => ("text/css; charset=utf-8", crate::theme::STYLE),
-        "page.js" => (
-            "text/javascript; charset=utf-8",
-            include_str!("../../assets/page.js"),
+    const SCRIPT: &str = "text/javascript; charset=utf-8";
+    let (kind, bytes): (_, &'static [u8]) = match name.as_str() {
+        "style.css" => ("text/css; charset=utf-8", crate::theme::STYLE.as_bytes()),
+        "page.js" => (SCRIPT, include_bytes!("../../assets/page.js")),
+        "sw.js" => (SCRIPT, include_bytes!("../../assets/sw.js")),
+        "manifest.webmanifest" => (
+            "application/manifest+json",
+            include_bytes!("../../assets/manifest.webmanifest"),
         ),
-        "icon.svg" => ("image/svg+xml", include_str!("../../assets/icon.svg")),
+        "icon.svg" => ("image/svg+xml", include_bytes!("../../assets/icon.svg")),
+        "icon-192.png" => ("image/png", include_bytes!("../../assets/icon-192.png")),
+        "icon-512.png" => ("image/png", include_bytes!("../../assets/icon-512.png")),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    (
+    let mut response = (
         [
             (header::CONTENT_TYPE, kind),
             (header::CACHE_CONTROL, "no-cache"),
         ],
-        text,
+        bytes,
     )
-        .into_response()
+        .into_response();
+    if name == "sw.js" {
+        // It works for the pages, which are above it.
+        response.headers_mut().insert(
+            header::HeaderName::from_static("service-worker-allowed"),
+            HeaderValue::from_static("../"),
+        );
+    }
+    response
 }
 
 /// Serves the parts of a question that can be read besides its page.

@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::clock::ago;
-use super::page::{AccountTemplate, Act, NoticePage, SessionPart, SessionRow, Shell};
+use super::page::{
+    AccountTemplate, Act, DeviceRow, NoticePage, PushPart, SessionPart, SessionRow, Shell,
+};
 use super::router::page;
 use super::site::Site;
 use crate::theme::Tone;
@@ -68,6 +70,28 @@ pub struct SessionLine {
     pub is_this: bool,
 }
 
+/// A browser that is notified of questions, on the page of sessions.
+#[derive(Clone, Debug)]
+pub struct DeviceLine {
+    /// Its public name.
+    pub id: String,
+    /// The browser, as it calls itself.
+    pub browser: String,
+    /// When it was added, in seconds since 1970.
+    pub added: u64,
+    /// `true` if it is the reader's.
+    pub is_this: bool,
+}
+
+/// Web push, on the page of sessions.
+#[derive(Clone, Debug)]
+pub struct PushAccount {
+    /// The public key of the gateway, in base64url.
+    pub key: String,
+    /// The person's devices.
+    pub devices: Vec<DeviceLine>,
+}
+
 /// The page of a person's sessions.
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -83,6 +107,8 @@ pub struct Account {
     pub others: Option<Vec<SessionLine>>,
     /// `true` if the reader may end those.
     pub may_end_others: bool,
+    /// The person's devices; `None` where none are notified.
+    pub push: Option<PushAccount>,
 }
 
 /// Returns the page of a person's sessions.
@@ -125,6 +151,19 @@ pub fn account(site: &Site, account: Account) -> Response {
         name: account.name,
         known_as: account.known_as,
         csrf: account.token,
+        push: account.push.map(|push| PushPart {
+            key: push.key,
+            devices: push
+                .devices
+                .into_iter()
+                .map(|device| DeviceRow {
+                    id: device.id,
+                    browser: sanitize::line(&device.browser, sanitize::LABEL),
+                    added: ago(at(device.added), now),
+                    is_this: device.is_this,
+                })
+                .collect(),
+        }),
         parts,
     };
     page(StatusCode::OK, &template)

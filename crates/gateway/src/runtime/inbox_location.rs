@@ -47,6 +47,7 @@ impl Runtime {
                 login: login.clone(),
                 // As they are at each act.
                 rules: Arc::new(move || teams.rules()),
+                push: None,
             }
         });
         Serving {

@@ -17,9 +17,12 @@ use mcp_elicit_record::audit::Event;
 
 use super::directory::DirectoryNow;
 use super::table::{Admission, Identity, LoginRefused, Logins};
-use super::{LoginMode, LoginSettings, ProxyLogin, RulesNow};
+use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
 use crate::viewer::{SignedIn, Viewer};
+
+/// The time for which a browser remembers that it is a device, in seconds: as long as browsers keep any cookie.
+const DEVICE_LIFE: u64 = 400 * 24 * 60 * 60;
 
 /// The longest subject, mail address or list of groups in a header, in bytes.
 const LONGEST_HEADER: usize = 8 * 1024;
@@ -34,6 +37,9 @@ pub(crate) struct Gate {
     pub(super) site: Site,
     pub(super) clock: fn() -> Timestamp,
     cookie: String,
+    /// The cookie of a browser that is told of questions.
+    device_cookie: String,
+    pub(super) push: Option<PushOffer>,
     #[cfg(feature = "teams")]
     pub(super) provider: Option<super::provider::Client>,
 }
@@ -90,10 +96,17 @@ impl Gate {
             record,
             site,
             clock,
+            device_cookie: cookie.replace("-login", "-device"),
             cookie,
+            push: None,
             #[cfg(feature = "teams")]
             provider,
         })
+    }
+
+    /// The same, where people may have their devices notified.
+    pub(crate) fn with_push(self, push: Option<PushOffer>) -> Self {
+        Self { push, ..self }
     }
 
     fn admission<'a>(&'a self, rules: &'a Rules) -> Admission<'a> {
@@ -125,6 +138,17 @@ impl Gate {
     pub(super) fn set_cookie(&self, value: &str) -> Option<HeaderValue> {
         let age = self.settings.lifetimes.max.as_secs();
         self.cookie_header(&self.cookie, value, age)
+    }
+
+    /// Returns the cookie of the request's browser as a device.
+    pub(super) fn device_of<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        cookie(headers, &self.device_cookie)
+    }
+
+    /// Returns the `Set-Cookie` of a device; an empty value removes it.
+    pub(super) fn set_device_cookie(&self, value: &str) -> Option<HeaderValue> {
+        let age = if value.is_empty() { 0 } else { DEVICE_LIFE };
+        self.cookie_header(&self.device_cookie, value, age)
     }
 
     /// Returns the `Set-Cookie` that removes the session from the browser.
@@ -162,6 +186,9 @@ impl Gate {
         )?;
         match &made {
             Ok((_, signed_in)) => {
+                if let Some(device) = self.device_of(headers) {
+                    self.logins.device_signed_in(device, signed_in)?;
+                }
                 tracing::info!(session = %signed_in.session, "a person logged in");
                 let by = format!("{}, session {}", signed_in.person, signed_in.session);
                 self.note(Event::SignIn, &by).await;

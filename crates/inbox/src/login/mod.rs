@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | [`table`] | sessions, and the subjects that people are bound to |
+//! | [`table::devices`] | browsers that are told of questions, by web push |
 //! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
 //! | `gate` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
@@ -24,6 +25,7 @@ use http::HeaderName;
 use mcp_elicit_policy::{Addressee, Rules};
 
 use self::table::Lifetimes;
+use self::table::devices::DeviceKeys;
 
 /// The rules, people and groups as they are now.
 pub type RulesNow = Arc<dyn Fn() -> Arc<Rules> + Send + Sync>;
@@ -35,6 +37,28 @@ pub struct Teams {
     pub login: LoginSettings,
     /// The rules, people and groups as they are now.
     pub rules: RulesNow,
+    /// Web push, where people may have their devices notified.
+    pub push: Option<PushOffer>,
+}
+
+/// Refuses a subscription that cannot be used, with a sentence for the person.
+pub type CheckDevice = dyn Fn(&DeviceKeys) -> Result<(), String> + Send + Sync;
+
+/// Web push to the devices of people, which the gateway sends.
+#[derive(Clone)]
+pub struct PushOffer {
+    /// The key by which push services know the gateway: an uncompressed point, in base64url.
+    pub public_key: String,
+    /// The check of a new subscription.
+    pub check: Arc<CheckDevice>,
+}
+
+impl fmt::Debug for PushOffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushOffer")
+            .field("public_key", &self.public_key)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Teams {

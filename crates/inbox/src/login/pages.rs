@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
-use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use mcp_elicit_forms::web::{self, Account, Notice, SessionLine};
+use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_record::audit::Event;
+use serde::Deserialize;
 
 use super::gate::Gate;
 use super::table::LoginSession;
+use super::table::devices::DeviceKeys;
 use crate::viewer::{SignedIn, Viewer};
+
+/// The longest subscription of a browser, in bytes.
+const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
 
 /// The subject of the tokens in forms of these pages.
 const FORMS: &str = "account";
@@ -30,7 +35,9 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
         .route(&at("/logout"), post(log_out))
         .route(&at("/logged-out"), get(logged_out))
         .route(&at("/account"), get(account))
-        .route(&at("/account/end"), post(end));
+        .route(&at("/account/end"), post(end))
+        .route(&at("/account/devices"), post(add_device))
+        .route(&at("/account/devices/end"), post(end_device));
     #[cfg(feature = "teams")]
     let pages = pages
         .route(&at("/login/return"), get(super::provider::returned))
@@ -126,6 +133,12 @@ async fn log_out(
     if let Err(error) = gate.logins.end(|session| session.id() == signed_in.session) {
         return gate.failed(&error);
     }
+    // Whoever was signed in here when the browser became a device.
+    if let Some(device) = gate.device_of(&headers)
+        && let Err(error) = gate.logins.end_device_of_browser(device)
+    {
+        return gate.failed(&error);
+    }
     let by = format!("{}, session {}", signed_in.person, signed_in.session);
     gate.note(Event::SessionEnded, &by).await;
     let own = format!("{}/logged-out", gate.site.path());
@@ -148,7 +161,8 @@ async fn log_out(
         ),
         None => go(&own),
     };
-    if let Some(cookie) = gate.clear_cookie() {
+    let cookies = [gate.clear_cookie(), gate.set_device_cookie("")];
+    for cookie in cookies.into_iter().flatten() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
@@ -205,8 +219,143 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
             others.map(|session| row_of(session, of(session))).collect()
         }),
         may_end_others: may(Action::EndSessions),
+        push: gate.push.as_ref().map(|push| PushAccount {
+            key: push.public_key.clone(),
+            devices: table
+                .devices_of(&signed_in.person)
+                .map(|device| DeviceLine {
+                    id: device.id().to_owned(),
+                    browser: device.browser().to_owned(),
+                    added: device.made(),
+                    is_this: device.session() == signed_in.session,
+                })
+                .collect(),
+        }),
     };
     web::account(&gate.site, account)
+}
+
+/// A browser's subscription, as the page sends it.
+#[derive(Deserialize)]
+struct Subscribed {
+    csrf: String,
+    endpoint: String,
+    keys: SubscribedKeys,
+}
+
+#[derive(Deserialize)]
+struct SubscribedKeys {
+    p256dh: String,
+    auth: String,
+}
+
+/// Adds the browser as a device of its person. Its script reads the answer.
+async fn add_device(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let told = |status: StatusCode, why: &str| {
+        let body = serde_json::json!({"error": why}).to_string();
+        (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+    };
+    let Some(push) = &gate.push else {
+        return told(StatusCode::NOT_FOUND, "This inbox notifies no devices.");
+    };
+    if !gate.site.is_from_us(&headers) {
+        return told(
+            StatusCode::FORBIDDEN,
+            "The request was started by a page of another site.",
+        );
+    }
+    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
+    let Some(signed_in) = signed_in else {
+        return told(StatusCode::UNAUTHORIZED, "You are not signed in any more.");
+    };
+    if body.len() > LONGEST_SUBSCRIPTION {
+        return told(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "The browser's subscription is too long.",
+        );
+    }
+    let Ok(subscribed) = serde_json::from_slice::<Subscribed>(&body) else {
+        return told(
+            StatusCode::BAD_REQUEST,
+            "The browser's subscription cannot be read.",
+        );
+    };
+    if !gate
+        .site
+        .is_form_token(&signed_in.session, FORMS, &subscribed.csrf)
+    {
+        return told(
+            StatusCode::FORBIDDEN,
+            "The page was made for another session: open it again.",
+        );
+    }
+    let keys = DeviceKeys {
+        endpoint: subscribed.endpoint,
+        p256dh: subscribed.keys.p256dh,
+        auth: subscribed.keys.auth,
+    };
+    if let Err(why) = (push.check)(&keys) {
+        return told(StatusCode::UNPROCESSABLE_ENTITY, &why);
+    }
+    let browser = headers.get(USER_AGENT);
+    let browser = browser
+        .and_then(|browser| browser.to_str().ok())
+        .unwrap_or("unknown");
+    let before = gate.device_of(&headers);
+    let added = gate
+        .logins
+        .add_device(&signed_in, browser, before, &keys, (gate.clock)());
+    match added {
+        Ok(Some(cookie)) => {
+            tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
+            let mut response = StatusCode::NO_CONTENT.into_response();
+            if let Some(cookie) = gate.set_device_cookie(&cookie) {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            response
+        }
+        Ok(None) => told(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "There are too many devices. Try again later.",
+        ),
+        Err(error) => {
+            tracing::error!(%error, "the devices cannot be read or written");
+            told(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Devices cannot be read or written right now.",
+            )
+        }
+    }
+}
+
+/// Ends one of the reader's own devices.
+async fn end_device(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let (signed_in, text) = match poster(&gate, viewer, &headers, &body) {
+        Ok(poster) => poster,
+        Err(response) => return *response,
+    };
+    let id = value_of(&text, "device").unwrap_or_default();
+    let ended = gate
+        .logins
+        .end_device(|device| device.id() == id && device.person() == signed_in.person);
+    match ended {
+        Ok(true) => go(&format!("{}/account", gate.site.path())),
+        Ok(false) => {
+            let line = "There is no such device of yours. It may have ended already.";
+            gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line)
+        }
+        Err(error) => gate.failed(&error),
+    }
 }
 
 async fn end(

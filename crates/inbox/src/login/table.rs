@@ -3,6 +3,8 @@
 //! A session's cookie is 256 random bits, of which the SHA-256 is stored. A person is bound to the subject of the first login:
 //! a mailbox that changes hands is another person from then on.
 
+pub mod devices;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use self::devices::Device;
 use crate::shared_file::{SharedFile, SharedValue};
 use crate::viewer::SignedIn;
 
@@ -198,6 +201,9 @@ pub struct LoginTable {
     /// Ids of logout tokens that were used, with the time until which each is remembered.
     #[serde(default)]
     used_tokens: Vec<(String, u64)>,
+    /// The oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<Device>,
 }
 
 /// People's names and addresses belong in no log.
@@ -562,6 +568,7 @@ impl Logins {
                 .into_iter()
                 .partition(&ends);
             table.sessions = left;
+            table.end_devices_of(&ended);
             Ok(ended)
         })
     }
@@ -597,6 +604,10 @@ impl Logins {
                 .into_iter()
                 .partition(ends);
             table.sessions = left;
+            table.end_devices_of(&ended);
+            if let (Some(subject), None) = (subject, sid) {
+                table.end_devices_of_subject(issuer, subject);
+            }
             Ok(Some(ended))
         })
     }
@@ -608,6 +619,7 @@ impl Logins {
     pub fn unbind(&self, person: &str) -> io::Result<bool> {
         self.0.change(|table| {
             table.sessions.retain(|session| session.person != person);
+            table.devices.retain(|device| device.person() != person);
             Ok(table.people.remove(person).is_some())
         })
     }

@@ -21,7 +21,7 @@ fn address(rig: &Rig, path: &str) -> String {
 }
 
 /// The focus is on the sentence that says what was done.
-const FOCUS_IS_TOLD: &str = "return document.activeElement.matches('[data-told]')";
+const FOCUS_ON_STATUS: &str = "return document.activeElement.matches('[data-told]')";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_person_does_the_other_sees_without_reloading() {
@@ -41,7 +41,7 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
 
     ada.click("form[action$=claim] button").await;
     ada.shows("You have claimed the question").await;
-    ada.until(FOCUS_IS_TOLD).await;
+    ada.until(FOCUS_ON_STATUS).await;
     // Bob's form is closed under his hands: he is told, and what he typed is there.
     bob.shows("ada has claimed this question").await;
     bob.until(
@@ -98,7 +98,7 @@ async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
     ada.fill("Mars").await;
     page.shows("Mars").await;
     // The button is another one: the focus went to what is said of it.
-    page.until(FOCUS_IS_TOLD).await;
+    page.until(FOCUS_ON_STATUS).await;
     page.until("return document.activeElement.textContent.includes('ada entered other answers')")
         .await;
     page.press("\u{e007}").await;
@@ -139,6 +139,33 @@ async fn the_keyboard_and_the_search_work_in_every_view() {
     }
     page.open(&address(&rig, "/?view=mine")).await;
     page.shows("addressed to you by name").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_person_registers_the_worker_and_can_be_installed() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    page.open(&address(&rig, "/account")).await;
+    // The script has come to its end, and the browser has taken the worker for all pages.
+    page.at("[data-push][data-ready]").await;
+    page.run("navigator.serviceWorker.ready.then(found => { window.scope = found.scope; })")
+        .await;
+    page.until(&format!("return window.scope === '{}'", address(&rig, "/")))
+        .await;
+    let manifest = page.cdp("Page.getAppManifest", json!({})).await;
+    assert!(
+        manifest["url"]
+            .as_str()
+            .is_some_and(|url| url.ends_with("/assets/manifest.webmanifest"))
+            && manifest["errors"].as_array().is_some_and(Vec::is_empty),
+        "{manifest}"
+    );
+    let missing = page.cdp("Page.getInstallabilityErrors", json!({})).await;
+    assert_eq!(missing["installabilityErrors"], json!([]), "{missing}");
+    assert_eq!(page.text("[data-push-told]").await, "");
     page.close().await;
 }
 

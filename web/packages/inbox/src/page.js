@@ -23,6 +23,9 @@ const search = document.querySelector("[data-search]");
 if (search) queue(search);
 if (document.body.dataset.events) listen();
 claimEnds();
+const push = document.querySelector("[data-push]");
+if (push) notifications(push);
+badge(document.querySelector("[data-queue]")?.dataset.pending ?? (form && document.querySelector("[data-count]")?.textContent));
 
 // ---- where the pages are ----
 
@@ -420,6 +423,7 @@ async function renewQueue() {
   old.replaceChildren(...fresh.childNodes);
   search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
   document.title = page.title;
+  badge(fresh.dataset.pending);
   if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
   document.dispatchEvent(new Event("queue"));
 }
@@ -433,6 +437,7 @@ async function renewQuestion() {
     count.textContent = pending;
     count.hidden = pending === 0;
   }
+  badge(pending);
   // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
   if (form && open === false) location.replace(form.dataset.question);
   else await renewTeam();
@@ -506,4 +511,67 @@ function claimEnds() {
   clearTimeout(claimTimer);
   const claim = form?.querySelector("[data-claim]");
   if (claim) claimTimer = setTimeout(renewTeam, Math.min(Number(claim.dataset.claim) + 500, 2 ** 31 - 1));
+}
+
+// ---- notifications and the installed app ----
+
+// The number of questions that wait, on the icon of the installed app.
+function badge(count) {
+  if (count === undefined || count === null || !document.querySelector("link[rel=manifest]")) return;
+  navigator.setAppBadge?.(Number(count) || 0).catch(() => {});
+}
+
+async function notifications(section) {
+  const told = section.querySelector("[data-push-told]");
+  const button = section.querySelector("[data-notify]");
+  const say = (text) => { told.textContent = text; };
+  if (!("serviceWorker" in navigator) || !("PushManager" in window) || !("Notification" in window)) {
+    button?.remove();
+    return say("This browser shows no notifications of this inbox. On a telephone, install the inbox as an app first.");
+  }
+  const worker = await navigator.serviceWorker.register(`${base}/assets/sw.js`, { scope: `${base}/` }).catch(() => null);
+  if (!worker) return say("The browser refuses to show notifications of this inbox.");
+  section.dataset.ready = "";
+  button?.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      if (await Notification.requestPermission() !== "granted") throw "Notifications of this inbox are not allowed in this browser.";
+      const ready = await navigator.serviceWorker.ready;
+      const applicationServerKey = section.dataset.key;
+      // The gateway's key may have changed since.
+      await (await ready.pushManager.getSubscription())?.unsubscribe();
+      const made = await ready.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey })
+        .catch(() => { throw "The browser's push service cannot be reached."; });
+      const { endpoint, keys } = made.toJSON();
+      const reply = await fetch(`${base}/account/devices`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ csrf: section.dataset.csrf, endpoint, keys }),
+        redirect: "error",
+      });
+      if (!reply.ok) {
+        await made.unsubscribe();
+        throw (await reply.json().catch(() => ({}))).error;
+      }
+      location.reload();
+    } catch (why) {
+      say(typeof why === "string" ? why : "This device could not be added. Try again later.");
+      button.disabled = false;
+    }
+  });
+  // The browser forgets its subscription, too.
+  section.querySelector("[data-own-device]")?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { currentTarget: form, submitter } = event;
+    const known = await worker.pushManager.getSubscription().catch(() => null);
+    await known?.unsubscribe().catch(() => {});
+    sendOnce(form, submitter);
+  });
+}
+
+function sendOnce(form, button) {
+  const value = document.createElement("input");
+  Object.assign(value, { type: "hidden", name: button.name, value: button.value });
+  form.append(value);
+  form.submit();
 }

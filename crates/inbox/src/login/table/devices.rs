@@ -1,0 +1,343 @@
+//! The devices of people: browsers that show a notification when a question waits, even while no page is open.
+//!
+//! A device outlives the session that it was added in, since a person wants to be told while signed out by time. It ends when that
+//! session is ended, when its browser signs out, when somebody else signs in there, and when the push service does not know it any more.
+
+use std::fmt;
+use std::io;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_forms::view::sanitize;
+use mcp_elicit_record::encryption::random_id;
+use serde::{Deserialize, Serialize};
+
+use super::{BROWSER, LoginSession, LoginTable, Logins, hash, seconds};
+use crate::viewer::SignedIn;
+
+/// The most devices of one person; a further one takes the place of the oldest.
+const MOST_OF_ONE: usize = 10;
+/// The most devices in all.
+const MOST: usize = 20_000;
+
+/// The subscription that a browser made at its push service.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceKeys {
+    /// The address at which the push service takes messages for the browser. Whoever knows it can send to it.
+    pub endpoint: String,
+    /// The public key of the browser, in base64url.
+    pub p256dh: String,
+    /// The secret that the browser shares with its senders, in base64url.
+    pub auth: String,
+}
+
+impl fmt::Debug for DeviceKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceKeys(***)")
+    }
+}
+
+/// A browser that is told of questions.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Device {
+    /// SHA-256 of the browser's cookie, in hexadecimal digits.
+    digest: String,
+    person: String,
+    issuer: String,
+    subject: String,
+    /// The public name of the session in which the browser was signed in last.
+    session: String,
+    browser: String,
+    made: u64,
+    keys: DeviceKeys,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("id", &self.id())
+            .field("person", &self.person)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Returns its public name, sixteen hexadecimal digits.
+    pub fn id(&self) -> &str {
+        self.digest.get(..16).unwrap_or_default()
+    }
+
+    /// Returns the person.
+    pub fn person(&self) -> &str {
+        &self.person
+    }
+
+    /// Returns the public name of the session in which the browser was signed in last.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Returns what the browser calls itself, made inert.
+    pub fn browser(&self) -> &str {
+        &self.browser
+    }
+
+    /// Returns when it was added, in seconds since 1970.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Returns the browser's subscription.
+    pub fn keys(&self) -> &DeviceKeys {
+        &self.keys
+    }
+}
+
+impl LoginTable {
+    /// Returns the devices of a person, the latest first. Those of somebody who had the same name before are not among them.
+    pub fn devices_of<'t>(&'t self, person: &'t str) -> impl Iterator<Item = &'t Device> {
+        let of = self.devices.iter().rev();
+        of.filter(move |device| device.person == person && self.is_current(device))
+    }
+
+    /// Returns the device of this public name.
+    pub fn device(&self, id: &str) -> Option<&Device> {
+        let mut devices = self.devices.iter();
+        devices.find(|device| device.id() == id && self.is_current(device))
+    }
+
+    fn is_current(&self, device: &Device) -> bool {
+        self.people
+            .get(&device.person)
+            .is_some_and(|known| known.issuer == device.issuer && known.subject == device.subject)
+    }
+
+    /// The sessions were ended: so are the devices that were signed in by them.
+    pub(super) fn end_devices_of(&mut self, ended: &[LoginSession]) {
+        self.devices.retain(|device| {
+            let mut ended = ended.iter();
+            !ended.any(|session| session.id() == device.session)
+        });
+    }
+
+    /// The issuer has signed somebody out everywhere.
+    pub(super) fn end_devices_of_subject(&mut self, issuer: &str, subject: &str) {
+        let is_theirs = |device: &Device| device.issuer == issuer && device.subject == subject;
+        self.devices.retain(|device| !is_theirs(device));
+    }
+}
+
+impl Logins {
+    /// Adds the browser of a person as a device, in the place of what was known of it. Returns the browser's new cookie; `None` where
+    /// there are too many devices.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or there is no randomness.
+    pub fn add_device(
+        &self,
+        who: &SignedIn,
+        browser: &str,
+        before: Option<&str>,
+        keys: &DeviceKeys,
+        now: Timestamp,
+    ) -> io::Result<Option<String>> {
+        let cookie = format!("{}{}", random_id()?, random_id()?);
+        let before = before.map(hash);
+        self.0.change(|table| {
+            // The endpoint is the browser's, whoever was signed in there.
+            table.devices.retain(|device| {
+                device.keys.endpoint != keys.endpoint && Some(&device.digest) != before.as_ref()
+            });
+            let own = table
+                .devices
+                .iter()
+                .filter(|device| device.person == who.person);
+            if own.count() >= MOST_OF_ONE {
+                let mut devices = table.devices.iter();
+                if let Some(oldest) = devices.position(|device| device.person == who.person) {
+                    table.devices.remove(oldest);
+                }
+            }
+            if table.devices.len() >= MOST {
+                return Ok(None);
+            }
+            table.devices.push(Device {
+                digest: hash(&cookie),
+                person: who.person.clone(),
+                issuer: who.issuer.clone(),
+                subject: who.subject.clone(),
+                session: who.session.clone(),
+                browser: sanitize::line(browser, BROWSER),
+                made: seconds(now),
+                keys: keys.clone(),
+            });
+            Ok(Some(cookie.clone()))
+        })
+    }
+
+    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same, and ends otherwise.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<()> {
+        let digest = hash(cookie);
+        if !self
+            .table()?
+            .devices
+            .iter()
+            .any(|device| device.digest == digest)
+        {
+            return Ok(());
+        }
+        self.0.change(|table| {
+            table.devices.retain_mut(|device| {
+                let is_it = device.digest == digest;
+                if is_it {
+                    device.session.clone_from(&who.session);
+                }
+                !is_it
+                    || device.person == who.person
+                        && device.issuer == who.issuer
+                        && device.subject == who.subject
+            });
+            Ok(())
+        })
+    }
+
+    /// Ends the device of the browser with this cookie.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<bool> {
+        let digest = hash(cookie);
+        self.end_device(|device| device.digest == digest)
+    }
+
+    /// Ends the devices that `ends` chooses; returns `true` if there was one.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn end_device(&self, ends: impl Fn(&Device) -> bool) -> io::Result<bool> {
+        if !self.table()?.devices.iter().any(&ends) {
+            return Ok(false);
+        }
+        self.0.change(|table| {
+            let before = table.devices.len();
+            table.devices.retain(|device| !ends(device));
+            Ok(table.devices.len() < before)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mcp_elicit_policy::Rules;
+
+    use super::super::{Admission, Identity, Lifetimes};
+    use super::*;
+
+    const FILE: &str = "[people.ada]\nsubject = \"ada\"\n[people.bob]\nsubject = \"bob\"\n";
+    const START: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn keys(endpoint: usize) -> DeviceKeys {
+        DeviceKeys {
+            endpoint: format!("https://push.example.com/{endpoint}"),
+            p256dh: "p".to_owned(),
+            auth: "a".to_owned(),
+        }
+    }
+
+    fn log_in(
+        logins: &Logins,
+        rules: &Rules,
+        name: &str,
+        before: Option<&str>,
+    ) -> (String, SignedIn) {
+        let identity = Identity {
+            issuer: "i".to_owned(),
+            subject: name.to_owned(),
+            name: String::new(),
+            mail: None,
+            claims: Vec::new(),
+            sid: None,
+            auth_at: None,
+        };
+        let admission = Admission {
+            people: rules.people(),
+            allow: &[],
+            lifetimes: Lifetimes {
+                idle: Duration::from_hours(1),
+                max: Duration::from_hours(1),
+            },
+        };
+        let made = logins.log_in(&identity, admission, before, "b", START);
+        made.unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_device_ends_with_its_session_and_with_another_person() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (first, ada) = log_in(&logins, &rules, "ada", None);
+        let add = |who: &SignedIn, endpoint: usize, before: Option<&str>| {
+            let added = logins.add_device(who, "b", before, &keys(endpoint), START);
+            added.unwrap().unwrap()
+        };
+        let of = |person: &str| logins.table().unwrap().devices_of(person).count();
+        let device = add(&ada, 1, None);
+        assert_eq!((of("ada"), of("bob")), (1, 0));
+        // The same browser again.
+        let device = add(&ada, 1, Some(&device));
+        let device = add(&ada, 2, Some(&device));
+        assert_eq!(of("ada"), 1);
+        // Signed in anew, the device is that of the new session.
+        let (_, again) = log_in(&logins, &rules, "ada", Some(&first));
+        logins.device_signed_in(&device, &again).unwrap();
+        logins.end(|session| session.id() == ada.session).unwrap();
+        assert_eq!(of("ada"), 1);
+        logins.end(|session| session.id() == again.session).unwrap();
+        assert_eq!(of("ada"), 0);
+
+        let (_, ada) = log_in(&logins, &rules, "ada", None);
+        let device = add(&ada, 3, None);
+        let (_, bob) = log_in(&logins, &rules, "bob", None);
+        logins.device_signed_in(&device, &bob).unwrap();
+        assert_eq!((of("ada"), of("bob")), (0, 0), "nobody is told for another");
+        add(&ada, 4, None);
+        // Somebody else takes the very browser.
+        add(&bob, 4, None);
+        assert_eq!((of("ada"), of("bob")), (0, 1));
+        logins.unbind("bob").unwrap();
+        assert_eq!(of("bob"), 0);
+
+        add(&ada, 5, None);
+        let ended = logins.end_by_token("i", Some("ada"), None, "t", START);
+        assert!(ended.unwrap().is_some());
+        assert_eq!(of("ada"), 0, "signed out everywhere");
+    }
+
+    #[test]
+    fn a_person_has_so_many_devices_and_no_secret_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (_, ada) = log_in(&logins, &rules, "ada", None);
+        for endpoint in 0..2 * MOST_OF_ONE {
+            logins
+                .add_device(&ada, "b", None, &keys(endpoint), START)
+                .unwrap();
+        }
+        let table = logins.table().unwrap();
+        let devices: Vec<&Device> = table.devices_of("ada").collect();
+        assert_eq!(devices.len(), MOST_OF_ONE);
+        assert_eq!(devices[0].keys(), &keys(2 * MOST_OF_ONE - 1));
+        let shown = format!("{:?} {:?}", devices[0], devices[0].keys());
+        assert!(!shown.contains("push.example.com"), "{shown}");
+        let id = devices[0].id().to_owned();
+        assert!(logins.end_device(|device| device.id() == id).unwrap());
+        assert!(!logins.end_device(|device| device.id() == id).unwrap());
+        assert!(logins.table().unwrap().device(&id).is_none());
+    }
+}
