@@ -65,8 +65,10 @@ pub enum SmtpSecurity {
 pub struct SlackConfig {
     /// The bot token.
     pub token: Secret,
-    /// The signing secret of the app.
-    pub signing_secret: Secret,
+    /// The signing secret of the app, by which Slack's requests are known. Without one people answer in the inbox only.
+    pub signing_secret: Option<Secret>,
+    /// The address of the Web API; `None` for slack.com's.
+    pub api: Option<Url>,
     /// The id of the workspace.
     pub team: String,
     /// `true` if the app's options load URL is set.
@@ -257,10 +259,18 @@ impl<'t> Tables<'_, 't> {
     }
 
     fn slack(&mut self, table: &DeTable<'t>, at: usize) -> Option<SlackConfig> {
-        const KNOWN: [&str; 5] = ["token", "signing-secret", "team", "options-url", "groups"];
+        const KNOWN: [&str; 6] = [
+            "token",
+            "signing-secret",
+            "api",
+            "team",
+            "options-url",
+            "groups",
+        ];
         self.reader.known_keys(table, "[channels.slack]", &KNOWN);
         let token = self.required_secret(table, "token", at);
-        let signing_secret = self.required_secret(table, "signing-secret", at);
+        let signing_secret = self.optional_secret(table, "signing-secret");
+        let api = table.get("api").and_then(|value| self.slack_api(value));
         let team = self.required(table, "team", at, "the id of the workspace");
         let team = team.and_then(|(team, at)| self.slack_id(&team, at, "team", &['T', 'E']));
         let options_url = table
@@ -277,11 +287,39 @@ impl<'t> Tables<'_, 't> {
         }
         Some(SlackConfig {
             token: token?,
-            signing_secret: signing_secret?,
+            signing_secret,
+            api,
             team: team?,
             options_url: options_url.unwrap_or_default(),
             groups,
         })
+    }
+
+    /// Returns the address of a Web API, below which its methods are.
+    fn slack_api(&mut self, value: &Value<'t>) -> Option<Url> {
+        let text = self.reader.text(value, "api")?;
+        let url = Url::parse(text).ok().filter(|url| {
+            let is_local = match url.host() {
+                Some(Host::Ipv4(ip)) => ip.is_loopback(),
+                Some(Host::Ipv6(ip)) => ip.is_loopback(),
+                Some(Host::Domain(name)) => name == "localhost",
+                None => false,
+            };
+            (url.scheme() == "https" || url.scheme() == "http" && is_local)
+                && url.host().is_some()
+                && url.path().ends_with('/')
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        });
+        if url.is_none() {
+            let help = "write it like https://slack-gov.com/api/";
+            let message = "`api` is not the address of a Web API of Slack's";
+            self.reader
+                .defect(value.span().start, "invalid-url", message, help);
+        }
+        url
     }
 
     /// Returns an id of Slack's: a letter of its kind, then capitals and digits.
@@ -632,6 +670,7 @@ text = "{what}"
 [channels.slack]
 tokn = { env = "A" }
 signing-secret = {}
+api = "http://slack.example.com/api/"
 team = "X1"
 groups = { leads = "C0456" }
 [channels.teams]
@@ -662,16 +701,17 @@ contact = "https:"
                 "6:11 missing-key",
                 "7:1 unknown-key",
                 "8:18 invalid-secret",
-                "9:8 invalid-slack-id",
-                "10:12 no-addressee",
-                "11:11 missing-key",
-                "12:19 invalid-name",
-                "13:7 invalid-url",
-                "14:10 invalid-secret",
-                "15:11 unknown-event",
-                "17:7 invalid-url",
-                "20:11 invalid-contact",
-                "21:11 unknown-key",
+                "9:7 invalid-url",
+                "10:8 invalid-slack-id",
+                "11:12 no-addressee",
+                "12:11 missing-key",
+                "13:19 invalid-name",
+                "14:7 invalid-url",
+                "15:10 invalid-secret",
+                "16:11 unknown-event",
+                "18:7 invalid-url",
+                "21:11 invalid-contact",
+                "22:11 unknown-key",
             ]
         );
         assert!(

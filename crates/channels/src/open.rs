@@ -107,7 +107,8 @@ impl Channels {
         }
         if let Some(config) = &config.slack {
             let token = read("slack", &config.token)?;
-            let signing = read("slack", &config.signing_secret)?;
+            let signing = config.signing_secret.as_ref();
+            let signing = signing.map(|secret| read("slack", secret)).transpose()?;
             let slack = Slack::new(config, token, signing, zone.clone());
             let slack = slack.map_err(OpenError::Slack)?;
             channels.slack = Some(Arc::new(if slack_acts {

@@ -73,7 +73,8 @@ pub struct Inbox {
 
 impl Inbox {
     /// Serves the pages of this record until the process ends: to the folder's owner at a loopback address, or to the people who
-    /// log in. With the lock of the state folder, writes down where they are and serves the folder's commands too.
+    /// log in. With the lock of the state folder, writes down where they are and serves the folder's commands too. `beside` is served
+    /// at the same address to everybody, without a login: what is in it checks its requests itself.
     ///
     /// # Errors
     /// When the listener has no address, or the state folder cannot be used.
@@ -83,6 +84,7 @@ impl Inbox {
         folder: &StateFolder,
         lock: Option<InboxLock>,
         teams: Option<&Teams>,
+        beside: Router,
     ) -> io::Result<Self> {
         let at = listener.local_addr()?;
         // Made before anybody can be let in with it.
@@ -120,7 +122,8 @@ impl Inbox {
         };
         let app: Router = Router::new()
             .nest("/api", api(Access::Token(Box::new(site.clone()))))
-            .merge(pages);
+            .merge(pages)
+            .merge(beside);
         let bounds = ConnectionBounds::default();
         tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
         if lock.is_some() {

@@ -130,7 +130,15 @@ async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
         }),
     };
     let state = StateFolder::open(folder.path()).unwrap();
-    let inbox = Inbox::serve(&record, listener, &state, None, Some(&teams)).unwrap();
+    let inbox = Inbox::serve(
+        &record,
+        listener,
+        &state,
+        None,
+        Some(&teams),
+        axum::Router::new(),
+    )
+    .unwrap();
     Rig {
         record,
         host: at.to_string(),

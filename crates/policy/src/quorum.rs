@@ -284,6 +284,20 @@ impl Quorum {
         self.not_caller
     }
 
+    /// Returns `true` if only people who have logged in lately can act.
+    pub fn needs_recent_login(&self) -> bool {
+        self.reauth.is_some()
+    }
+
+    /// Refuses a person who cannot answer now: one who is not asked, is excluded as the caller, or has handed the question on.
+    pub fn admits(&self, person: &str, people: &dyn Membership) -> Result<(), Denied> {
+        self.eligible(person, people)?;
+        if self.has_handed_on(person) {
+            return Err(Denied::Delegated);
+        }
+        Ok(())
+    }
+
     /// Returns those who agree so far; the first has entered the answers.
     pub fn votes(&self) -> &[String] {
         match &self.state {
@@ -345,10 +359,7 @@ impl Quorum {
                 .then(|| (self.clone(), Vec::new()))
                 .ok_or(Denied::NotAddressed);
         }
-        self.eligible(by.person, people)?;
-        if self.has_handed_on(by.person) {
-            return Err(Denied::Delegated);
-        }
+        self.admits(by.person, people)?;
         if let Some(limit) = self.reauth
             && by.login_age.is_none_or(|age| age > limit)
         {

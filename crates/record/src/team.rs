@@ -465,6 +465,21 @@ impl Record {
         by: Actor<'_>,
         people: &dyn Membership,
     ) -> Result<Acted, RecordError> {
+        self.act_through(id, act, by, people, None).await
+    }
+
+    /// The same for an act outside the pages: the audit names the channel.
+    ///
+    /// # Errors
+    /// As [`act`](Self::act).
+    pub async fn act_through(
+        &self,
+        id: &str,
+        act: TeamAct<'_>,
+        by: Actor<'_>,
+        people: &dyn Membership,
+        channel: Option<&str>,
+    ) -> Result<Acted, RecordError> {
         let is_empty = |text: &str| text.trim().is_empty() || text.chars().count() > MAX_COMMENT;
         if act.text().is_some_and(is_empty) {
             return Ok(Acted::UnusableText);
@@ -488,13 +503,20 @@ impl Record {
             } else {
                 Err(Denied::Ended)
             };
-            let judged = match judged {
+            let mut judged = match judged {
                 Ok(judged) => judged,
                 Err(denied) => {
-                    self.note_denied(&row, act.word(), by, denied).await?;
+                    let by = format!("person:{}", by.person);
+                    self.note_refused(&row, act.word(), &by, denied.word(), channel)
+                        .await?;
                     return Ok(Acted::Denied(denied));
                 }
             };
+            if let Some(channel) = channel {
+                for entry in &mut judged.change.audit {
+                    name_channel(entry, channel);
+                }
+            }
             if !self.store.change(vec![judged.change]).await? {
                 continue;
             }
@@ -749,16 +771,23 @@ impl Record {
         }))
     }
 
-    async fn note_denied(
+    /// Writes into the audit that an act on a question was refused, and on which channel if not on a page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn note_refused(
         &self,
         row: &Row,
         act: &str,
-        by: Actor<'_>,
-        denied: Denied,
+        by: &str,
+        reason: &str,
+        channel: Option<&str>,
     ) -> Result<(), RecordError> {
-        let members =
-            json!({"by": format!("person:{}", by.person), "act": act, "reason": denied.word()});
-        let note = entry(Event::ActRefused, row, self.now(), members);
+        let members = json!({"by": by, "act": act, "reason": reason});
+        let mut note = entry(Event::ActRefused, row, self.now(), members);
+        if let Some(channel) = channel {
+            name_channel(&mut note, channel);
+        }
         self.store.write(&[Write::Note(note)]).await?;
         Ok(())
     }
@@ -868,6 +897,14 @@ fn events_of(
         }
     }
     events
+}
+
+/// Adds the channel to what the audit says of an event, JSON.
+fn name_channel(entry: &mut String, channel: &str) {
+    if let Ok(Value::Object(mut members)) = serde_json::from_str(entry) {
+        members.insert("channel".to_owned(), channel.into());
+        *entry = Value::Object(members).to_string();
+    }
 }
 
 /// Returns what the audit says of an event of a question that a rule speaks of, JSON. Never a value.

@@ -1,13 +1,16 @@
 """A Slack workspace. Blocks and views are checked with the models of `slack_sdk`; requests are signed with its `SignatureVerifier`.
 
 The Web API is under /api/. POST /sign with {"payload": .., "age": SECONDS} gives a signed request: {timestamp, signature, body}.
+POST /deliver with {"to": URL, "payload": .., "age": SECONDS, "times": N, "secret": ..} sends it, as often, and returns the replies.
 GET /got returns the calls so far. Users are in USERS; a trigger works once.
 """
 
 import json
 import os
 import time
+from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urlparse
+from urllib.request import Request, urlopen
 
 from slack_sdk.models.blocks import Block, InputBlock
 from slack_sdk.models.views import View
@@ -36,7 +39,7 @@ def user(name, **flags):
     return sound | flags
 
 
-USERS = [user("ops1"), user("ops2"), user("guest", is_restricted=True), user("other", team_id="T9", is_stranger=True)]
+USERS = [user("ops1"), user("ops2"), user("eve"), user("guest", is_restricted=True), user("other", team_id="T9", is_stranger=True)]
 
 
 def check_same(made, sent, where):
@@ -126,16 +129,41 @@ def api(method, query, body):
     return {"ok": False, "error": "unknown_method"}
 
 
+def signed(body, secret=None):
+    text = urlencode({"payload": json.dumps(body["payload"])})
+    timestamp = str(int(time.time()) - body.get("age", 0))
+    signer = SignatureVerifier(secret) if secret else verifier
+    signature = signer.generate_signature(timestamp=timestamp, body=text)
+    return {"timestamp": timestamp, "signature": signature, "body": text}
+
+
+def post(to, request):
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "X-Slack-Request-Timestamp": request["timestamp"],
+        "X-Slack-Signature": request["signature"],
+    }
+    try:
+        with urlopen(Request(to, request["body"].encode(), headers), timeout=60) as reply:
+            status, text = reply.status, reply.read()
+    except HTTPError as error:
+        status, text = error.code, error.read()
+    try:
+        return {"status": status, "body": json.loads(text) if text else None}
+    except ValueError:
+        return {"status": status, "body": text.decode()}
+
+
 def handle(method, path, headers, body):
     url = urlparse(path)
     if url.path == "/got":
         return 200, {}, got
     body = json.loads(body) if body else {}
     if url.path == "/sign":
-        text = urlencode({"payload": json.dumps(body["payload"])})
-        timestamp = str(int(time.time()) - body.get("age", 0))
-        signature = verifier.generate_signature(timestamp=timestamp, body=text)
-        return 200, {}, {"timestamp": timestamp, "signature": signature, "body": text}
+        return 200, {}, signed(body)
+    if url.path == "/deliver":
+        request = signed(body, body.get("secret"))
+        return 200, {}, [post(body["to"], request) for _ in range(body.get("times", 1))]
     if url.path == "/check":
         check_view(body["view"])
         return 200, {}, {"ok": True}

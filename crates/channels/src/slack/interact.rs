@@ -132,6 +132,9 @@ impl Slack {
             acts.refused(reason);
             reply(status, None)
         };
+        let Some(signer) = &self.signer else {
+            return refuse(404, "no-signing-secret");
+        };
         if request.body.len() > BODY_LIMIT {
             return refuse(413, "too-large");
         }
@@ -140,7 +143,7 @@ impl Slack {
             signature,
             body,
         } = request;
-        let hash = match self.signer.verify(timestamp, signature, body, now) {
+        let hash = match signer.verify(timestamp, signature, body, now) {
             Ok(hash) => hash,
             Err(NotSigned::Headers) => return refuse(401, "headers"),
             Err(NotSigned::Time) => return refuse(401, "timestamp"),
@@ -241,7 +244,7 @@ impl Slack {
         match opened.await {
             Err(refusal) => modal::words(&refusal.words, None),
             Ok((who, summary)) => {
-                let note = self.signer.note(&summary.question, summary.version, user);
+                let note = self.note(&summary.question, summary.version, user);
                 let view = modal::view(&summary, &note, self.options_url, &who.zone);
                 view.unwrap_or_else(|| {
                     modal::words(
@@ -292,7 +295,7 @@ impl Slack {
             return;
         };
         let acted = async {
-            let read = self.signer.read_note(note, &click.user);
+            let read = self.read_note(note, &click.user);
             let (question, version) = read.ok_or_else(unreadable)?;
             let who = self.user(&click.user, now).await.map_err(stranger)?;
             acts.decline(&who, &question, version).await
@@ -316,7 +319,7 @@ impl Slack {
             return reply(200, None);
         }
         let note = view["private_metadata"].as_str().unwrap_or_default();
-        let Some((question, version)) = self.signer.read_note(note, &user) else {
+        let Some((question, version)) = self.read_note(note, &user) else {
             acts.refused("note");
             let words = modal::words(&unreadable().words, None);
             return reply(
@@ -382,7 +385,7 @@ impl Slack {
         now: Timestamp,
     ) -> SlackReply {
         let note = payload["view"]["private_metadata"].as_str();
-        let read = note.and_then(|note| self.signer.read_note(note, user));
+        let read = note.and_then(|note| self.read_note(note, user));
         let options = async {
             let (question, _) = read?;
             let who = self.user(user, now).await.ok()?;
@@ -394,6 +397,17 @@ impl Slack {
         let options = tokio::time::timeout(self.act_limit, options).await;
         let options = options.ok().flatten().unwrap_or_default();
         reply(200, Some(json!({"options": options})))
+    }
+
+    /// Returns the note of a view: the question and its version, for one user.
+    fn note(&self, question: &str, version: u64, user: &str) -> String {
+        let signer = self.signer.as_ref();
+        let note = signer.map(|signer| signer.note(question, version, user));
+        note.unwrap_or_default()
+    }
+
+    fn read_note(&self, note: &str, user: &str) -> Option<(String, u64)> {
+        self.signer.as_ref()?.read_note(note, user)
     }
 
     /// Opens a view, and returns its id.

@@ -37,16 +37,18 @@ use crate::http::HttpError;
 use crate::notice::{Notice, Recipient};
 use crate::secret::SecretText;
 
+/// The address of the Web API.
+const API: &str = "https://slack.com/api/";
 /// The longest time for an act, so that Slack has its answer within three seconds.
 const ACT_LIMIT: Duration = Duration::from_millis(2_500);
 
 /// A Slack app in one workspace.
 pub struct Slack {
     api: Api,
-    signer: Signer,
+    /// `None` where messages only link to the inbox.
+    signer: Option<Signer>,
     team: String,
     options_url: bool,
-    links_only: bool,
     groups: BTreeMap<String, String>,
     zone: TimeZone,
     users: KnownUsers,
@@ -65,37 +67,23 @@ pub enum SlackError {
 }
 
 impl Slack {
-    /// Creates the app of a configuration, with its bot token and its signing secret.
+    /// Creates the app of a configuration, with its bot token and its signing secret. Without the latter messages link to the inbox
+    /// and offer nothing else.
     pub fn new(
         config: &SlackConfig,
         token: SecretText,
-        signing_secret: SecretText,
+        signing_secret: Option<SecretText>,
         zone: TimeZone,
     ) -> Result<Self, SlackError> {
-        Self::with_api(
-            "https://slack.com/api/",
-            config,
-            token,
-            signing_secret,
-            zone,
-        )
-    }
-
-    /// Creates the app for an API elsewhere, such as a proxy's or a test's.
-    pub fn with_api(
-        api: &str,
-        config: &SlackConfig,
-        token: SecretText,
-        signing_secret: SecretText,
-        zone: TimeZone,
-    ) -> Result<Self, SlackError> {
-        let base = Url::parse(api).map_err(|_| SlackError::Url)?;
+        let base = match &config.api {
+            Some(api) => api.clone(),
+            None => Url::parse(API).map_err(|_| SlackError::Url)?,
+        };
         Ok(Self {
             api: Api::new(base, token)?,
-            signer: Signer::new(signing_secret),
+            signer: signing_secret.map(Signer::new),
             team: config.team.clone(),
             options_url: config.options_url,
-            links_only: false,
             groups: config.groups.clone(),
             zone,
             users: KnownUsers::default(),
@@ -106,8 +94,13 @@ impl Slack {
     /// Has messages link to the inbox and offer nothing else, where nobody serves the requests of [`interact`](Self::interact).
     #[must_use]
     pub fn links_only(mut self) -> Self {
-        self.links_only = true;
+        self.signer = None;
         self
+    }
+
+    /// Returns `true` if people can answer in Slack: its requests can be verified.
+    pub const fn takes_acts(&self) -> bool {
+        self.signer.is_some()
     }
 
     /// Sets the longest time for an act before the person sees that it is being saved.
@@ -154,7 +147,7 @@ impl Slack {
 
     const fn offers(&self) -> Offers {
         Offers {
-            acts: !self.links_only,
+            acts: self.takes_acts(),
             options_url: self.options_url,
         }
     }

@@ -101,7 +101,8 @@ impl Rig {
         let workspace = workspace.env("SIGNING_SECRET", SIGNING_SECRET).listen();
         let config = SlackConfig {
             token: Secret::Env("A".to_owned()),
-            signing_secret: Secret::Env("B".to_owned()),
+            signing_secret: Some(Secret::Env("B".to_owned())),
+            api: Some(format!("{}/api/", workspace.url()).parse().unwrap()),
             team: "T0123".to_owned(),
             options_url: true,
             groups: BTreeMap::from([
@@ -109,9 +110,8 @@ impl Rig {
                 ("gone".to_owned(), "CGONE".to_owned()),
             ]),
         };
-        let api = format!("{}/api/", workspace.url());
-        let signing = secret(SIGNING_SECRET);
-        let slack = Slack::with_api(&api, &config, secret("xoxb-token"), signing, TimeZone::UTC);
+        let signing = Some(secret(SIGNING_SECRET));
+        let slack = Slack::new(&config, secret("xoxb-token"), signing, TimeZone::UTC);
         let slack = slack.unwrap().act_limit(act_limit);
         Some(Self {
             workspace,

@@ -178,6 +178,9 @@ fn line(entry: &Value) -> String {
             .any(|start| who.starts_with(start));
         said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
     }
+    if entry["channel"].is_string() {
+        said.extend(["  through ", &*word("channel")]);
+    }
     if entry["reason"].is_string() {
         said.extend(["  ", &*word("reason")]);
     }

@@ -5,13 +5,21 @@ use std::sync::Arc;
 use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::view;
+use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::quorum::State;
+use mcp_elicit_policy::rules::Reveal;
+use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
+use mcp_elicit_record::team::Team;
 use mcp_elicit_record::timeline::TimelineKind;
 use serde_json::Value;
 
-use super::Notifier;
+use crate::runtime::Links;
+
+/// Returns `true` where answers count from pages only.
+pub(crate) type PagesOnly = dyn Fn() -> bool + Send + Sync;
 
 /// Returns the event of channels for one of a question's timeline.
 pub(super) const fn event_of(kind: TimelineKind) -> Event {
@@ -55,9 +63,45 @@ pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     }
 }
 
-impl Notifier {
+/// Questions of the record as channels may know them.
+pub(super) struct Summaries {
+    record: Arc<Record>,
+    questions: RecordQuestionStore,
+    links: Arc<Links>,
+    pages_only: Arc<PagesOnly>,
+}
+
+impl Summaries {
+    pub(super) fn new(record: Arc<Record>, links: Arc<Links>, pages_only: Arc<PagesOnly>) -> Self {
+        Self {
+            questions: RecordQuestionStore::new(record.clone()),
+            record,
+            links,
+            pages_only,
+        }
+    }
+
+    /// Returns the page of a question; `None` where there is no inbox now.
+    pub(super) fn link(&self, id: &str) -> Option<String> {
+        (self.links)(id)
+    }
+
+    /// Returns `true` if this question can be answered on its page only: answers of others are to be confirmed, the login must be
+    /// young, a credential is asked for, messages may not show the question, or answers count from pages only.
+    pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
+        let quorum = team.quorum();
+        *quorum.state() != State::Open
+            || quorum.needs_recent_login()
+            || team.reveal == Reveal::Minimal
+            || (self.pages_only)()
+            || self.questions.readable(row).is_none_or(|readable| {
+                let warnings = view::warnings(&readable.question);
+                warnings.iter().any(|warning| warning.asks_for_credential)
+            })
+    }
+
     /// Returns a question as channels may know it. Answers and comments are no part of it.
-    pub(super) fn summary(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
+    pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
         let params: Value = row
@@ -92,7 +136,7 @@ impl Notifier {
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),
             claimed_by: quorum.claimed_by(now).map(str::to_owned),
-            needs_page: *quorum.state() != State::Open,
+            needs_page: self.needs_page(row, team),
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {

@@ -1,19 +1,29 @@
 //! Telling people of questions: a task that makes messages of what happened, sends them, and tries again what could not be sent. A
-//! channel that fails holds up nothing but its own messages.
+//! channel that fails holds up nothing but its own messages. Answers that people give in Slack come in here, too.
 
 mod content;
 mod plan;
 mod send;
+mod slack_acts;
+mod slack_route;
+#[cfg(test)]
+mod slack_tests;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use mcp_elicit_channels::config::ChannelsConfig;
 use mcp_elicit_channels::{Channels, OpenError, Surroundings};
+use mcp_elicit_policy::Rules;
 use mcp_elicit_record::{Record, RecordError};
 
+pub(crate) use self::content::PagesOnly;
+use self::content::Summaries;
+pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
 use crate::runtime::Links;
 use crate::teams::Teams;
@@ -23,45 +33,87 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which the record is left alone after it failed.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Tells people of questions.
-pub(crate) struct Notifier {
-    record: Arc<Record>,
-    teams: Arc<Teams>,
-    config: Arc<ConfiguredChannels>,
+/// The channels of a configuration, ready to send.
+pub(crate) struct OpenChannels {
+    tables: ChannelsConfig,
     channels: Channels,
-    links: Arc<Links>,
     zone: TimeZone,
 }
 
-impl Notifier {
-    /// Opens the channels of a configuration, with secrets from the environment and from files.
+impl OpenChannels {
+    /// Opens the channels of a configuration, with secrets from the environment and from files; none where it has none.
     pub(crate) fn open(
-        record: Arc<Record>,
-        teams: Arc<Teams>,
-        config: Arc<ConfiguredChannels>,
-        links: Arc<Links>,
-    ) -> Result<Self, OpenError> {
-        let zone = zone_of(teams.rules().time_zone()).unwrap_or(TimeZone::UTC);
+        config: Option<&ConfiguredChannels>,
+        rules: &Rules,
+    ) -> Result<Arc<Self>, OpenError> {
+        let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
         let surroundings = Surroundings {
             env: &|name| std::env::var(name).ok(),
             zone: zone.clone(),
             preferences: None,
-            slack_acts: false,
+            slack_acts: true,
             vapid: None,
         };
-        let channels = Channels::open(&config.tables, surroundings)?;
-        Ok(Self {
+        let tables = config.map(|config| config.tables.clone());
+        let tables = tables.unwrap_or_default();
+        let channels = Channels::open(&tables, surroundings)?;
+        Ok(Arc::new(Self {
+            tables,
+            channels,
+            zone,
+        }))
+    }
+}
+
+/// Tells people of questions.
+pub(crate) struct Notifier {
+    record: Arc<Record>,
+    teams: Arc<Teams>,
+    summaries: Summaries,
+    /// Replaced as a whole when the configuration is read again.
+    open: RwLock<Arc<OpenChannels>>,
+    is_running: AtomicBool,
+}
+
+impl Notifier {
+    /// Creates what tells people through these channels. `links` gives the page of a question.
+    pub(crate) fn new(
+        record: Arc<Record>,
+        teams: Arc<Teams>,
+        open: Arc<OpenChannels>,
+        links: Arc<Links>,
+        pages_only: Arc<PagesOnly>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            summaries: Summaries::new(record.clone(), links, pages_only),
             record,
             teams,
-            config,
-            channels,
-            links,
-            zone,
+            open: RwLock::new(open),
+            is_running: AtomicBool::new(false),
         })
     }
 
+    /// Returns the channels in force.
+    fn open(&self) -> Arc<OpenChannels> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&open)
+    }
+
+    /// Puts other channels in force. Messages that wait go through them, or fail where their channel is not among them.
+    pub(crate) fn replace(&self, next: Arc<OpenChannels>) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// Starts to tell people, where there is a channel and it has not been started. Runs in a tokio runtime.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let has_channels = !self.open().channels.all().is_empty();
+        if has_channels && !self.is_running.swap(true, Ordering::Relaxed) {
+            tokio::spawn(Arc::clone(self).run());
+        }
+    }
+
     /// Runs as long as the process does.
-    pub(crate) async fn run(self) {
+    async fn run(self: Arc<Self>) {
         let mut news = self.record.changes();
         loop {
             if let Err(fault) = self.round().await {

@@ -46,6 +46,7 @@ impl Notifier {
         let rules = self.teams.rules();
         let people = rules.people();
         let timeline = row.timeline();
+        let open = self.open();
         let mut messages = Vec::new();
         for (number, happened) in timeline.iter().enumerate().skip(told) {
             let event = event_of(happened.kind);
@@ -55,9 +56,7 @@ impl Notifier {
                 caller: team.caller.person.as_deref(),
                 except: team.quorum().votes(),
             };
-            let mut found = targets(event, addressed, people, &self.config.tables, &|_| {
-                Vec::new()
-            });
+            let mut found = targets(event, addressed, people, &open.tables, &|_| Vec::new());
             if !row.lifecycle.is_open() && event.asks_to_act() {
                 // It is over: only programs are told of how it came to that.
                 found.retain(|target| target.to == Recipient::Endpoint);
@@ -125,7 +124,7 @@ impl Notifier {
         let Some(entry) = rules.people().people.get(person) else {
             return Ok(now);
         };
-        let preferences = Preferences::from_entry(entry, &self.zone);
+        let preferences = Preferences::from_entry(entry, &self.open().zone);
         let recent = self.record.notified_since(person, hour_before(now)).await?;
         let sent = Sent {
             recent: &recent,

@@ -65,7 +65,7 @@ impl Notifier {
         let Some((first, notice)) = notices.first() else {
             return Ok(());
         };
-        let sent = match (&self.channels.mail, &notice.to) {
+        let sent = match (&self.open().channels.mail, &notice.to) {
             (Some(mail), Recipient::Person { mail: Some(to), .. }) => {
                 let all: Vec<_> = notices.iter().map(|(_, notice)| notice.clone()).collect();
                 // The same messages taken again have the same id.
@@ -120,10 +120,10 @@ impl Notifier {
         if is_over && event.asks_to_act() && to != Recipient::Endpoint {
             return skipped("ended");
         }
-        let Some(link) = (self.links)(&row.id) else {
+        let Some(link) = self.summaries.link(&row.id) else {
             return Ok(Err(self.later(message, None, NO_INBOX)));
         };
-        let Some(summary) = self.summary(&row, link, now) else {
+        let Some(summary) = self.summaries.of(&row, link, now) else {
             return failed("unreadable");
         };
         Ok(Ok(Notice {
@@ -143,7 +143,7 @@ impl Notifier {
         message: &Notification,
         notice: &Notice,
     ) -> Result<Result<MessageRef, ChannelError>, RecordError> {
-        let Some(channel) = self.channels.named(&message.channel) else {
+        let Some(channel) = self.open().channels.named(&message.channel) else {
             return Ok(Err(ChannelError::AddressGone));
         };
         if !notice.event.is_end() || message.channel != "slack" {

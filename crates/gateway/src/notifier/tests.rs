@@ -18,14 +18,14 @@ use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Notifier;
+use super::{Notifier, OpenChannels};
 use crate::config::ConfiguredChannels;
 use crate::teams::Teams;
 
 const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Membership as the file has it.
-struct InFile<'a>(&'a People);
+pub(super) struct InFile<'a>(pub(super) &'a People);
 
 impl Membership for InFile<'_> {
     fn is_member(&self, group: &str, person: &str) -> bool {
@@ -105,7 +105,7 @@ events = ["question.asked"]
     }
 }
 
-fn record() -> Arc<Record> {
+pub(super) fn record() -> Arc<Record> {
     let store = Arc::new(Memory::default());
     let lock = LockFile::unshared().unwrap();
     Arc::new(Record::new(
@@ -116,19 +116,24 @@ fn record() -> Arc<Record> {
     ))
 }
 
-async fn ask(record: &Arc<Record>, rules: &Rules) -> String {
+pub(super) async fn ask(record: &Arc<Record>, rules: &Rules) -> String {
+    let schema = json!({"type": "object", "properties": {"go": {"type": "boolean"}}});
+    ask_form(record, rules, &schema).await
+}
+
+/// Asks by the first rule of the file. Returns the question's id.
+pub(super) async fn ask_form(record: &Arc<Record>, rules: &Rules, schema: &Value) -> String {
     let Decision::Ask(plan) = rules.rules()[0].decision() else {
         unreachable!("the rule asks")
     };
     let asked = rules.people().named(&plan.ask.to);
     let usual = Duration::from_hours(1);
     let team = Team::new("ops decide", "d", TeamCaller::default(), plan, asked, usual);
-    let schema = json!({"type": "object", "properties": {"go": {"type": "boolean"}}});
     let question = NewQuestion {
         call: None,
         others: Vec::new(),
         candidates: Vec::new(),
-        request: ElicitRequest::form("Deploy <b>now</b>?", &schema),
+        request: ElicitRequest::form("Deploy <b>now</b>?", schema),
         fields: vec!["go".to_owned()],
         cautions: Vec::new(),
         via: AskedVia::People,
@@ -163,12 +168,13 @@ async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String
     shown.collect()
 }
 
-fn notifier(record: &Arc<Record>, text: &str) -> (Notifier, Arc<Rules>) {
+fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
     let rules = Arc::new(Rules::parse(text).unwrap());
     let (teams, _events) = Teams::new(rules.clone());
     let config = ConfiguredChannels::read(text, &rules).unwrap();
+    let open = OpenChannels::open(Some(&config), &rules).unwrap();
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));
-    let notifier = Notifier::open(record.clone(), teams, config, links).unwrap();
+    let notifier = Notifier::new(record.clone(), teams, open, links, Arc::new(|| false));
     (notifier, rules)
 }
 
@@ -282,16 +288,15 @@ async fn quiet_hours_delay_and_an_end_before_them_makes_a_message_needless() {
 
     // A wrong secret, a missing file: the gateway does not start.
     std::fs::write(rig.folder.path().join("secret"), "whsec_short").unwrap();
-    assert!(open(&record, &file).is_err());
+    assert!(open(&file).is_err());
     std::fs::remove_file(rig.folder.path().join("secret")).unwrap();
-    let error = open(&record, &file).unwrap_err();
+    let error = open(&file).unwrap_err();
     assert!(error.contains("[channels.webhook."), "{error}");
 }
 
-fn open(record: &Arc<Record>, text: &str) -> Result<(), String> {
-    let rules = Arc::new(Rules::parse(text).unwrap());
-    let (teams, _events) = Teams::new(rules.clone());
+fn open(text: &str) -> Result<(), String> {
+    let rules = Rules::parse(text).unwrap();
     let config = ConfiguredChannels::read(text, &rules).unwrap();
-    let opened = Notifier::open(record.clone(), teams, config, Arc::new(|_| None));
+    let opened = OpenChannels::open(Some(&config), &rules);
     opened.map(|_| ()).map_err(|error| error.to_string())
 }

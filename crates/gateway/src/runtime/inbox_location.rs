@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use mcp_elicit_inbox::login::Teams;
 use mcp_elicit_inbox::state_folder::InboxLock;
 use mcp_elicit_inbox::{Inbox, notify};
@@ -31,15 +32,19 @@ pub(super) const INBOX_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
+/// Makes what is served at the inbox's address beside its pages.
+pub(super) type Beside = Arc<dyn Fn() -> Router + Send + Sync>;
+
 /// The settings of an inbox, wherever it is served.
 #[derive(Clone)]
 pub(super) struct Serving {
     notify: bool,
     teams: Option<Teams>,
+    beside: Beside,
 }
 
 impl Runtime {
-    fn serving(&self, config: &Config) -> Serving {
+    fn serving(&self, config: &Config, folder: &Folder) -> Serving {
         let (login, teams) = (config.login.as_ref(), self.teams.as_ref());
         let teams = login.zip(teams).map(|(login, teams)| {
             let teams = Arc::clone(teams);
@@ -53,6 +58,7 @@ impl Runtime {
         Serving {
             notify: config.notify,
             teams,
+            beside: self.beside_inbox(config, folder),
         }
     }
 
@@ -65,7 +71,7 @@ impl Runtime {
             return Ok(());
         };
         let may_move = config.inbox_may_move;
-        let serving = self.serving(config);
+        let serving = self.serving(config, folder);
         if config.in_memory {
             // Its questions are in no record that other processes could share.
             let lock = match folder.state.served_inbox().await {
@@ -111,6 +117,7 @@ impl Runtime {
             &folder.state,
             lock,
             serving.teams.as_ref(),
+            (serving.beside)(),
         )
         .map_err(|source| folder.fault(source))?;
         tracing::debug!(%at, address = %inbox.address(), "the inbox is served");

@@ -1,6 +1,11 @@
 //! The parts of a running gateway beside its sessions: the record, the inbox, and the housekeeping between them.
 
 mod inbox_location;
+#[cfg(feature = "teams")]
+mod notifying;
+#[cfg(not(feature = "teams"))]
+#[path = "notifying_absent.rs"]
+mod notifying;
 mod reload;
 mod start_error;
 mod terminal;
@@ -58,6 +63,9 @@ pub struct Runtime {
     pub(crate) callers: Arc<Callers>,
     /// The rules, where there are any.
     teams: Option<Arc<Teams>>,
+    /// The messages to people, where there are rules.
+    #[cfg(feature = "teams")]
+    notifier: Option<Arc<crate::notifier::Notifier>>,
 }
 
 impl Runtime {
@@ -110,6 +118,8 @@ impl Runtime {
             learning,
             callers: Arc::new(callers),
             teams: None,
+            #[cfg(feature = "teams")]
+            notifier: None,
         };
         if !config.in_memory
             && let Ok(Err(fault)) =
@@ -119,8 +129,9 @@ impl Runtime {
             tracing::warn!(%fault, "results that were kept could not be read");
         }
         runtime.start_teams(config);
+        runtime.open_notifier(config, &folder)?;
         runtime.serve_inbox(config, &folder).await?;
-        runtime.start_notifier(config)?;
+        runtime.start_notifier();
         runtime.responders = Arc::new(runtime.start_responders(config)?);
         Ok(runtime)
     }
@@ -220,29 +231,6 @@ impl Runtime {
             InboxLocation::Elsewhere(base) => Some(format!("{base}/q/{id}")),
             InboxLocation::Nowhere => None,
         })
-    }
-
-    /// Starts to tell people of questions, where the configuration has channels.
-    #[cfg(feature = "teams")]
-    fn start_notifier(&self, config: &Config) -> Result<(), StartError> {
-        use crate::notifier::Notifier;
-        if let (Some(channels), Some(teams)) = (&config.channels, &self.teams) {
-            let (record, links) = (self.record.clone(), self.links());
-            let notifier = Notifier::open(record, teams.clone(), channels.clone(), links);
-            let notifier = notifier.map_err(|error| StartError::Channels(Box::new(error)))?;
-            tokio::spawn(notifier.run());
-        }
-        Ok(())
-    }
-
-    #[cfg(not(feature = "teams"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "channels are of the feature `teams`"
-    )]
-    fn start_notifier(&self, _: &Config) -> Result<(), StartError> {
-        Ok(())
     }
 
     /// A session of this caller with this server.

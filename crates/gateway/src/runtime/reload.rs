@@ -1,4 +1,4 @@
-//! The configuration is read again while the gateway runs: all of its rules, people, groups and roles take effect, or none.
+//! The configuration is read again while the gateway runs: all of its rules, people, groups, roles and channels take effect, or none.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use super::Runtime;
+use super::notifying::{NextChannels, next_channels};
 use crate::config::{Config, ConfigError};
 use crate::teams::Teams;
 
@@ -23,6 +24,9 @@ pub enum ReloadError {
     /// It cannot be read.
     #[error("the configuration cannot be read")]
     Unreadable(#[from] std::io::Error),
+    /// A channel cannot be used, since a secret of it is missing or wrong.
+    #[error("a channel cannot be used: {}", with_causes(.0.as_ref()))]
+    Channels(Box<dyn std::error::Error + Send + Sync>),
     /// It has no rules, people, groups or roles any more.
     #[error("the file has no tables of teams any more; stop the gateway to run without them")]
     NoTeams,
@@ -45,20 +49,20 @@ impl Runtime {
         Some(self.teams.as_ref()?.rules())
     }
 
-    /// Takes the rules, people, groups and roles of a configuration that was read again. Open questions keep the plan that they were
-    /// asked by.
+    /// Takes the rules, people, groups, roles and channels of a configuration that was read again. Open questions keep the plan that
+    /// they were asked by.
     ///
     /// # Errors
-    /// When it has any mistake: then everything stays as it is.
+    /// When it has any mistake, or a secret of a channel cannot be read: then everything stays as it is.
     pub fn reload(&self, text: &str) -> Result<(), ReloadError> {
         let Some(teams) = &self.teams else {
             return Err(ReloadError::NoTeams);
         };
-        let read = Config::parse(text).map_err(ReloadError::from);
-        match read.and_then(|config| config.teams.ok_or(ReloadError::NoTeams)) {
-            Ok(rules) => {
+        match next(text) {
+            Ok((rules, channels)) => {
                 teams.tell(loaded(&rules));
                 teams.replace(rules);
+                self.replace_channels(channels);
                 Ok(())
             }
             Err(error) => {
@@ -95,14 +99,39 @@ impl Runtime {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = reloaded {
-            tracing::error!(%error, "the rules stay as they are");
+            tracing::error!(%error, "the rules stay as they are, and so do the channels");
         } else {
             // Told where warnings are: those who sent the signal wait for it.
             tracing::warn!(
-                "the rules were read again and are in force; other settings need a restart"
+                "the rules were read again and are in force, with the channels; other settings need a restart"
             );
         }
     }
+}
+
+/// Reads a configuration that is about to be in force.
+fn next(text: &str) -> Result<(Arc<Rules>, NextChannels), ReloadError> {
+    let config = Config::parse(text)?;
+    let rules = config.teams.clone().ok_or(ReloadError::NoTeams)?;
+    let channels = next_channels(&config, &rules);
+    let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
+    Ok((rules, channels))
+}
+
+/// Returns an error with the errors below it, in one line.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        // Many errors repeat their source's text in their own.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
 }
 
 fn loaded(rules: &Rules) -> RulesEvent {

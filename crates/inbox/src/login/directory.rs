@@ -149,7 +149,8 @@ impl DirectoryNow {
         self.rules.people().is_member(group, person, claims)
     }
 
-    fn is_one_of(&self, addressees: &[Addressee], person: &str) -> bool {
+    /// Returns `true` if the person is among these now.
+    pub fn is_one_of(&self, addressees: &[Addressee], person: &str) -> bool {
         addressees.iter().any(|to| match to {
             Addressee::Caller => false,
             Addressee::Person(name) => name == person,

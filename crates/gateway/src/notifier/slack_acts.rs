@@ -1,0 +1,270 @@
+//! The acts of people in Slack, over the record: each is held to its person's role at that moment, as one on a page is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use mcp_elicit_channels::Summary;
+use mcp_elicit_channels::slack::{Acts, Done, Refusal, SlackUser};
+use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
+use mcp_elicit_inbox::team_view::sentence;
+use mcp_elicit_inbox::viewer::{SignedIn, Viewer};
+use mcp_elicit_policy::Addressee;
+use mcp_elicit_policy::quorum::{Actor, Denied, State};
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::team::{Acted, TeamAct};
+use mcp_elicit_record::{Record, RecordError};
+
+use super::Notifier;
+
+/// The channel's name in the audit.
+const CHANNEL: &str = "slack";
+/// The most signatures that are remembered. Each is of a request that Slack has signed.
+const MOST_SIGNATURES: usize = 100_000;
+/// The time for which one more refused request is not told in the log, in milliseconds.
+const QUIET: u64 = 60_000;
+
+/// The people who may act in Slack.
+pub(crate) struct SlackPeople {
+    /// People, groups and roles of the moment.
+    pub(crate) directory: Directory,
+    /// Those who may log in; empty for everybody of the file.
+    pub(crate) allow: Vec<Addressee>,
+}
+
+/// The acts of people in Slack.
+pub(super) struct SlackActs {
+    notifier: Arc<Notifier>,
+    people: SlackPeople,
+    /// Signatures of requests, with the time until which each is remembered.
+    seen: Mutex<HashMap<[u8; 32], Timestamp>>,
+    /// The time at which the log told of a refused request.
+    told: Mutex<Option<Timestamp>>,
+}
+
+/// A question that a person may act on in Slack.
+struct Actable {
+    row: Row,
+    person: String,
+    now: DirectoryNow,
+}
+
+impl SlackActs {
+    pub(super) fn new(notifier: Arc<Notifier>, people: SlackPeople) -> Self {
+        Self {
+            notifier,
+            people,
+            seen: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    fn record(&self) -> &Record {
+        &self.notifier.record
+    }
+
+    /// Returns the only person of the file with this mail address, if they may log in to the inbox.
+    fn person(&self, now: &DirectoryNow, who: &SlackUser) -> Option<String> {
+        let people = now.rules().people().people.iter();
+        let mut found =
+            people.filter(|(_, person)| person.mail.as_deref() == Some(who.mail.as_str()));
+        let (Some((name, _)), None) = (found.next(), found.next()) else {
+            return None;
+        };
+        let allow = &self.people.allow;
+        let may_log_in = allow.is_empty() || now.is_one_of(allow, name);
+        may_log_in.then(|| name.clone())
+    }
+
+    /// Returns the question, if this person may act on it in Slack now. A refusal is in the audit.
+    async fn actable(
+        &self,
+        who: &SlackUser,
+        question: &str,
+        act: &str,
+    ) -> Result<Actable, Refusal> {
+        let record = self.record();
+        let row = record
+            .find(question)
+            .await
+            .map_err(|fault| failed(&fault))?;
+        // The same for one that does not exist, and for one that no rule speaks of.
+        let row = row.filter(|row| row.team.is_some());
+        let row = row.ok_or_else(|| denied(Denied::NotAddressed))?;
+        let now = self.people.directory.now();
+        let person = self.person(&now, who);
+        let refusal = match &person {
+            None => Some(Refusal {
+                code: "unknown-person",
+                words: "This gateway does not know a person with your mail address. Use the inbox."
+                    .to_owned(),
+            }),
+            Some(person) => self.refusal(&now, &row, person),
+        };
+        match (person, refusal) {
+            (Some(person), None) => Ok(Actable { row, person, now }),
+            (person, refusal) => {
+                let by = match person {
+                    Some(person) => format!("person:{person}"),
+                    None => format!("slack:{}", who.user),
+                };
+                let refusal = refusal.unwrap_or_else(|| denied(Denied::NotAddressed));
+                let noted = record.note_refused(&row, act, &by, refusal.code, Some(CHANNEL));
+                if let Err(fault) = noted.await {
+                    tracing::error!(%fault, "an act that was refused in Slack is not in the audit");
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Returns why a person may not act on a question in Slack.
+    fn refusal(&self, now: &DirectoryNow, row: &Row, person: &str) -> Option<Refusal> {
+        let team = row.team.as_deref()?;
+        let people = now.of(row);
+        if let Err(why) = team.quorum().admits(person, &people) {
+            return Some(denied(why));
+        }
+        if !people.may_act(&viewer(person), row) {
+            return Some(denied(Denied::NotAddressed));
+        }
+        let record = self.record();
+        if !row.lifecycle.is_open() || row.lifecycle.is_due(record.now()) {
+            return Some(denied(Denied::Ended));
+        }
+        None
+    }
+
+    /// Refuses acts on a question that its page alone can take.
+    fn check_page(&self, row: &Row) -> Result<(), Refusal> {
+        let team = row.team.as_deref();
+        if team.is_some_and(|team| self.notifier.summaries.needs_page(row, team)) {
+            return Err(Refusal {
+                code: "needs-page",
+                words: "This question can only be answered in the inbox.".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn act(&self, actable: &Actable, act: TeamAct<'_>) -> Result<Done, Refusal> {
+        let Actable { row, person, now } = actable;
+        let by = Actor {
+            person,
+            // Slack does not say when a person logged in.
+            login_age: None,
+        };
+        let (record, people) = (self.record(), now.of(row));
+        let acted = record.act_through(&row.id, act, by, &people, Some(CHANNEL));
+        match acted.await.map_err(|fault| failed(&fault))? {
+            Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
+                Ok(Done::Ended)
+            }
+            Acted::Done(..) => Ok(Done::Waits),
+            Acted::Denied(why) => Err(denied(why)),
+            Acted::UnusableText | Acted::NoPlan | Acted::Gone => Err(denied(Denied::NotAddressed)),
+        }
+    }
+}
+
+#[async_trait]
+impl Acts for SlackActs {
+    async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool {
+        let now = self.record().now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= MOST_SIGNATURES {
+            seen.retain(|_, until| *until > now);
+        }
+        // Where there is no room, none is taken for the first.
+        seen.len() < MOST_SIGNATURES && seen.insert(signature, until).is_none()
+    }
+
+    async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal> {
+        let Actable { row, .. } = self.actable(who, question, "look").await?;
+        let (record, summaries) = (self.record(), &self.notifier.summaries);
+        let link = summaries.link(&row.id).unwrap_or_default();
+        let summary = summaries.of(&row, link, record.now());
+        let summary = summary.ok_or_else(|| denied(Denied::NotAddressed))?;
+        if let Err(fault) = record.mark_shown(&row.id).await {
+            tracing::warn!(%fault, "that a question was seen in Slack could not be noted");
+        }
+        Ok(Arc::new(summary))
+    }
+
+    async fn fill(
+        &self,
+        who: &SlackUser,
+        question: &str,
+        version: u64,
+        answers: Answers,
+    ) -> Result<Done, Refusal> {
+        let actable = self.actable(who, question, "fill").await?;
+        self.check_page(&actable.row)?;
+        let act = TeamAct::Fill {
+            answers: Some(&answers),
+            version: u32::try_from(version).unwrap_or(u32::MAX),
+        };
+        self.act(&actable, act).await
+    }
+
+    async fn decline(
+        &self,
+        who: &SlackUser,
+        question: &str,
+        version: u64,
+    ) -> Result<Done, Refusal> {
+        let actable = self.actable(who, question, "decline").await?;
+        self.check_page(&actable.row)?;
+        let team = actable.row.team.as_deref();
+        if team.is_some_and(|team| u64::from(team.quorum().version()) != version) {
+            return Err(denied(Denied::Changed));
+        }
+        self.act(&actable, TeamAct::Decline { note: None }).await
+    }
+
+    /// Tells the log, at most once in a minute: anybody can send what is refused.
+    fn refused(&self, reason: &'static str) {
+        let now = self.record().now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_quiet = told.is_some_and(|at| now.as_millis() < at.as_millis() + QUIET);
+        if is_quiet {
+            tracing::debug!(reason, "a request to the address for Slack was refused");
+        } else {
+            *told = Some(now);
+            tracing::warn!(reason, "a request to the address for Slack was refused");
+        }
+    }
+}
+
+/// Returns a person of the file as the table of roles asks for one. Claims are those of the directory.
+fn viewer(person: &str) -> Viewer {
+    Viewer::Person(Arc::new(SignedIn {
+        person: person.to_owned(),
+        name: person.to_owned(),
+        mail: None,
+        claims: Vec::new(),
+        claims_at: Timestamp::default(),
+        logged_in_at: Timestamp::default(),
+        session: CHANNEL.to_owned(),
+        issuer: String::new(),
+        subject: String::new(),
+    }))
+}
+
+fn denied(why: Denied) -> Refusal {
+    Refusal {
+        code: why.word(),
+        words: sentence(why).to_owned(),
+    }
+}
+
+fn failed(fault: &RecordError) -> Refusal {
+    tracing::error!(%fault, "an act in Slack could not be written");
+    Refusal {
+        code: "not-saved",
+        words: "This could not be saved now. Nothing was lost; try again, or use the inbox."
+            .to_owned(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The address that Slack calls. Each request is known by its signature over the raw body: there is no login, cookie or form token,
+//! and nothing here answers where no Slack app with a signing secret is configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use mcp_elicit_channels::slack::interact::BODY_LIMIT;
+use mcp_elicit_channels::slack::{Acts, SlackRequest};
+use mcp_elicit_core::lifecycle::Timestamp;
+
+use super::Notifier;
+use super::slack_acts::{SlackActs, SlackPeople};
+
+/// The path below the inbox's address.
+const PATH: &str = "/slack/interact";
+/// The longest time for a body to arrive; Slack waits three seconds for the answer.
+const BODY_TIME: Duration = Duration::from_secs(3);
+const TIMESTAMP: &str = "x-slack-request-timestamp";
+const SIGNATURE: &str = "x-slack-signature";
+
+struct Route {
+    notifier: Arc<Notifier>,
+    acts: Arc<dyn Acts>,
+    /// The time at which this process began to serve the address. Who served it before may have taken older requests already.
+    since: Timestamp,
+}
+
+impl Notifier {
+    /// Returns the address that Slack calls, to be served from now on. A request that was signed before now is refused, since it may
+    /// have been taken by another process.
+    pub(crate) fn slack_route(self: &Arc<Self>, people: SlackPeople) -> Router {
+        let route = Route {
+            notifier: Arc::clone(self),
+            acts: Arc::new(SlackActs::new(Arc::clone(self), people)),
+            since: self.record.now(),
+        };
+        Router::new()
+            .route(PATH, post(interact))
+            .with_state(Arc::new(route))
+    }
+}
+
+async fn interact(State(route): State<Arc<Route>>, request: Request) -> Response {
+    let open = route.notifier.open();
+    let slack = open.channels.slack.as_ref();
+    let Some(slack) = slack.filter(|slack| slack.takes_acts()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let (head, body) = request.into_parts();
+    let body = match tokio::time::timeout(BODY_TIME, to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
+    let timestamp = only(&head.headers, TIMESTAMP);
+    if timestamp.is_some_and(|at| route.is_before(at)) {
+        route.acts.refused("signed-before-start");
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let request = SlackRequest {
+        timestamp,
+        signature: only(&head.headers, SIGNATURE),
+        body: &body,
+    };
+    let now = route.notifier.record.now();
+    let reply = slack.interact(request, &route.acts, now).await;
+    if let Some(rest) = reply.rest {
+        tokio::spawn(rest);
+    }
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = match reply.body {
+        Some(body) => (status, Json(body)).into_response(),
+        None => status.into_response(),
+    };
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    response
+}
+
+impl Route {
+    /// Returns `true` for a time in seconds, as a header has it, that is before this address was served.
+    fn is_before(&self, seconds: &str) -> bool {
+        let seconds = seconds.parse::<u64>();
+        seconds.is_ok_and(|seconds| seconds < self.since.as_millis() / 1_000)
+    }
+}
+
+/// Returns the value of a header that is there once.
+fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}

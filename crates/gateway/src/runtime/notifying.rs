@@ -1,0 +1,92 @@
+//! The messages to people of a running gateway, and the address at which Slack brings their answers.
+
+use std::sync::Arc;
+
+use axum::Router;
+use mcp_elicit_channels::OpenError;
+use mcp_elicit_inbox::login::directory::Directory;
+use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_policy::Rules;
+use mcp_elicit_record::clock;
+
+use super::inbox_location::Beside;
+use super::{Folder, Runtime, StartError};
+use crate::config::Config;
+use crate::notifier::{Notifier, OpenChannels, SlackPeople};
+
+/// The channels of a configuration that is about to be in force.
+pub(super) type NextChannels = Arc<OpenChannels>;
+
+/// The age of claims at which they do not count any more, where nobody logs in.
+const STALE: std::time::Duration = std::time::Duration::from_hours(24);
+
+/// Opens the channels of a configuration.
+pub(super) fn next_channels(config: &Config, rules: &Rules) -> Result<NextChannels, OpenError> {
+    OpenChannels::open(config.channels.as_deref(), rules)
+}
+
+impl Runtime {
+    /// Opens the channels, where rules are in force. Nobody is told yet.
+    pub(super) fn open_notifier(
+        &mut self,
+        config: &Config,
+        folder: &Folder,
+    ) -> Result<(), StartError> {
+        let Some(teams) = &self.teams else {
+            return Ok(());
+        };
+        let open = next_channels(config, &teams.rules());
+        let open = open.map_err(|error| StartError::Channels(Box::new(error)))?;
+        let state = folder.state.clone();
+        let pages_only = move || match state.presence() {
+            Ok(presence) => presence == Presence::Page,
+            Err(error) => {
+                tracing::error!(%error, "who may answer cannot be read, so only pages may");
+                true
+            }
+        };
+        let notifier = Notifier::new(
+            self.record.clone(),
+            teams.clone(),
+            open,
+            self.links(),
+            Arc::new(pages_only),
+        );
+        self.notifier = Some(notifier);
+        Ok(())
+    }
+
+    /// Starts to tell people of questions, where the configuration has channels.
+    pub(super) fn start_notifier(&self) {
+        if let Some(notifier) = &self.notifier {
+            notifier.start();
+        }
+    }
+
+    /// Puts the channels of a configuration that was read again in force.
+    pub(super) fn replace_channels(&self, next: NextChannels) {
+        if let Some(notifier) = &self.notifier {
+            notifier.replace(next);
+            notifier.start();
+        }
+    }
+
+    /// Returns what makes the address that Slack calls, anew for each time that this process begins to serve the inbox.
+    pub(super) fn beside_inbox(&self, config: &Config, folder: &Folder) -> Beside {
+        let (notifier, teams) = (self.notifier.clone(), self.teams.clone());
+        let (login, folder) = (config.login.clone(), folder.state.clone());
+        Arc::new(move || {
+            let (Some(notifier), Some(teams)) = (&notifier, teams.clone()) else {
+                return Router::new();
+            };
+            let (issuer, stale, allow) = match &login {
+                Some(login) => (login.issuer().to_owned(), login.stale, login.allow.clone()),
+                None => (String::new(), STALE, Vec::new()),
+            };
+            let rules = Arc::new(move || teams.rules());
+            let logins = Arc::new(folder.logins());
+            let directory = Directory::new(rules, logins, issuer, stale, clock::now);
+            notifier.slack_route(SlackPeople { directory, allow })
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! A gateway without the feature `teams` tells nobody of questions.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Router;
+use mcp_elicit_policy::Rules;
+
+use super::inbox_location::Beside;
+use super::{Folder, Runtime, StartError};
+use crate::config::Config;
+
+/// The channels of a configuration: none.
+pub(super) type NextChannels = ();
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "channels are of the feature `teams`"
+)]
+pub(super) fn next_channels(_: &Config, _: &Rules) -> Result<NextChannels, Infallible> {
+    Ok(())
+}
+
+#[expect(
+    clippy::unused_self,
+    clippy::unnecessary_wraps,
+    reason = "channels are of the feature `teams`"
+)]
+impl Runtime {
+    pub(super) fn open_notifier(&mut self, _: &Config, _: &Folder) -> Result<(), StartError> {
+        Ok(())
+    }
+
+    pub(super) fn start_notifier(&self) {}
+
+    pub(super) fn replace_channels(&self, (): NextChannels) {}
+
+    pub(super) fn beside_inbox(&self, _: &Config, _: &Folder) -> Beside {
+        Arc::new(Router::new)
+    }
+}
