@@ -61,7 +61,11 @@ pub async fn note(
     Ok(())
 }
 
-async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
+/// Opens the record of this folder beside gateways that may run. This process counts as one of them while it holds the record.
+///
+/// # Errors
+/// When the record or its keys cannot be used.
+pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     let keys = folder.key_files().open().await?;
     let store = Sqlite::at(&folder.record()).keyed(keys.chain());
     store.ready().await?;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod call;
+mod channels;
 mod demo;
 mod demo_gateway;
 mod demo_server;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Gateway(Box<GatewayArgs>),
     Inbox(inbox::InboxArgs),
     Audit(audit::AuditArgs),
+    Channels(channels::ChannelsArgs),
     Keys(keys::KeysArgs),
     Rules(rules::RulesArgs),
     Tokens(tokens::TokensArgs),
@@ -53,6 +55,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Gateway(args) => gateway::run(*args),
         Command::Inbox(args) => inbox::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Channels(args) => channels::run(args),
         Command::Keys(args) => keys::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Tokens(args) => tokens::run(args),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use mcp_elicit_policy::Rules;
+#[cfg(feature = "teams")]
+use mcp_elicit_policy::{People, RuleDefect};
 
 use super::ConfigError;
 
@@ -11,6 +13,19 @@ use super::ConfigError;
 pub struct ConfiguredChannels {
     #[cfg(feature = "teams")]
     pub(crate) tables: mcp_elicit_channels::config::ChannelsConfig,
+}
+
+/// Returns the mistakes in the tables `[channels.*]` of a gateway's file. Without people, because the rules have mistakes, groups are
+/// not looked up.
+#[cfg(feature = "teams")]
+pub fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
+    let nobody = People::default();
+    let read = mcp_elicit_channels::config::parse(text, people.unwrap_or(&nobody));
+    let mut defects = read.err().unwrap_or_default();
+    if people.is_none() {
+        defects.retain(|defect| defect.code != "no-addressee");
+    }
+    defects
 }
 
 impl ConfiguredChannels {

@@ -18,6 +18,8 @@ use serde::Deserialize;
 
 pub use auth::{Auth, ProxyAuth};
 pub use channels::ConfiguredChannels;
+#[cfg(feature = "teams")]
+pub use channels::channel_defects;
 pub use error::ConfigError;
 pub use file::retention;
 pub use login::LoginError;

@@ -2,6 +2,8 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
+use mcp_elicit_gateway::config::channel_defects;
+use mcp_elicit_policy::rules::Loaded;
 use mcp_elicit_policy::{RuleDefect, Rules};
 use serde_json::json;
 
@@ -13,7 +15,8 @@ use crate::output::{self, GOOD, harmless, say, styled};
 ///
 /// Mistakes are, among others: unknown keys, a secret written as text, two people with one mail address, groups that contain
 /// each other, rules that can never match or name nobody, escalations that add nobody or come after the deadline, and conditions
-/// with names or types that do not exist. Warnings leave the file usable.
+/// with names or types that do not exist. The tables `[channels.*]` are checked too: unknown keys, addresses, events, groups, and
+/// secrets written as text. Warnings leave the file usable.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
@@ -42,7 +45,8 @@ const SHOWN: usize = 60;
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let text = super::text_of(&args.file)?;
-    let loaded = Rules::load(&text);
+    let mut loaded = Rules::load(&text);
+    add_channels(&mut loaded, &text);
     let is_right = loaded.defects.is_empty();
     if args.json {
         output::print_json(&json!({
@@ -82,6 +86,26 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(if is_right { Exit::Done } else { Exit::Refused })
+}
+
+/// Adds the mistakes in the tables of channels, where the file can be read at all.
+fn add_channels(loaded: &mut Loaded, text: &str) {
+    let unread = ["invalid-toml", "file-too-large"];
+    let mut known = loaded.defects.iter().map(|defect| defect.code);
+    if known.any(|code| unread.contains(&code)) {
+        return;
+    }
+    let people = loaded.rules.as_ref().map(Rules::people);
+    let place = |defect: &RuleDefect| (defect.line, defect.column);
+    for defect in channel_defects(text, people) {
+        // A secret that is written as text is found by both readers.
+        let is_known =
+            |other: &RuleDefect| (place(other), other.code) == (place(&defect), defect.code);
+        if !loaded.defects.iter().any(is_known) {
+            loaded.defects.push(defect);
+        }
+    }
+    loaded.defects.sort_by_key(place);
 }
 
 /// Shows one finding in its line of the file.

@@ -1,0 +1,206 @@
+//! `channels`: messages to people and programs that could not be sent.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, value_parser};
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_inbox::stored;
+use mcp_elicit_record::store::outbox::Notification;
+use mcp_elicit_record::{Record, RecordError};
+use serde_json::{Value, json};
+
+use super::audit::moment;
+use super::in_runtime;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, harmless};
+
+/// The most failed messages that are looked at.
+const MOST: usize = 100_000;
+/// The number of an id's characters that people see.
+const SHORT: usize = 8;
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-elicit channels failed
+  mcp-elicit channels failed --json | jq -r 'select(.channel == \"mail\") | .id'
+  mcp-elicit channels retry 4f1c9a0b
+  mcp-elicit channels retry --all
+
+A message is tried again by itself until the deadline of its question, and for webhooks for three days; only then, or where
+the receiver said no for good, it has failed. Reasons, among others:
+  unreachable     nothing answers at the receiver's address
+  tls             the receiver's certificate is not trusted
+  credentials     the password or token is refused
+  refused         the receiver says no, such as to an address that it does not know
+  address-gone    the channel, workspace or address no longer exists, or the channel is not in the gateway's file any more
+  too-late        its time was over before it could be sent
+
+A retry is done by the gateway that runs on the state folder. A message that asks about a question that has ended is skipped.";
+
+/// List messages to people and programs that could not be sent, and send them again
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ChannelsArgs {
+    #[command(subcommand)]
+    act: Act,
+
+    /// The state folder of the gateway
+    #[arg(long, value_name = "DIR", global = true)]
+    state: Option<PathBuf>,
+
+    /// Print JSON lines
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// List messages that have failed, the latest first
+    Failed {
+        /// Maximum number of messages
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
+        limit: u32,
+    },
+    /// Have the gateway send a message again, for an hour at most
+    Retry {
+        /// Its id, or the beginning of it
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All messages that have failed
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: ChannelsArgs) -> Result<Exit, Failure> {
+    in_runtime(act(args))
+}
+
+async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
+    let path = args.state.or_else(StateFolder::usual);
+    let path = path.ok_or_else(|| {
+        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
+    })?;
+    let folder = StateFolder::at(&path);
+    if !folder.record().exists() {
+        return Err(
+            Failure::usage(format!("there is no record in {}", path.display()))
+                .hint("name the gateway's state folder with `--state DIR`."),
+        );
+    }
+    let record = stored::record(&folder).await.map_err(|error| {
+        Failure::usage(format!(
+            "the record in {} cannot be used: {error}",
+            path.display()
+        ))
+    })?;
+    match args.act {
+        Act::Failed { limit } => list(&record, limit as usize, args.json).await,
+        Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
+        Act::Retry { id: None, .. } => retry_all(&record, args.json).await,
+    }
+}
+
+async fn failed(record: &Record, most: usize) -> Result<Vec<Notification>, Failure> {
+    record.failed_messages(most).await.map_err(broken)
+}
+
+async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure> {
+    let failed = failed(record, most).await?;
+    for message in &failed {
+        if json {
+            output::print_json(&shown(message))?;
+        } else {
+            output::print(line(message))?;
+        }
+    }
+    if failed.is_empty() && !json {
+        output::say("no message has failed");
+    }
+    Ok(Exit::Done)
+}
+
+async fn retry(record: &Record, id: &str, json: bool) -> Result<Exit, Failure> {
+    let failed = failed(record, MOST).await?;
+    let mut found = failed.iter().filter(|message| message.id.starts_with(id));
+    match (found.next(), found.next()) {
+        (Some(message), None) => {
+            again(record, message, json).await?;
+            Ok(Exit::Done)
+        }
+        (None, _) => Err(Failure::usage(format!(
+            "no failed message begins with `{}`",
+            harmless(id)
+        ))
+        .hint("`mcp-elicit channels failed` has them.")),
+        (Some(_), Some(_)) => Err(Failure::usage(format!(
+            "several failed messages begin with `{}`",
+            harmless(id)
+        ))
+        .hint("write more of the id; `mcp-elicit channels failed --json` has all of it.")),
+    }
+}
+
+async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
+    let mut queued = 0;
+    for message in &failed(record, MOST).await? {
+        queued += u32::from(again(record, message, json).await?);
+    }
+    if queued == 0 {
+        output::say("no message has failed");
+    } else {
+        output::say(format_args!(
+            "{queued} message(s) queued; `mcp-elicit channels failed` lists those that fail again"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Queues a message again. `false` where another command was first.
+async fn again(record: &Record, message: &Notification, json: bool) -> Result<bool, Failure> {
+    let queued = record.send_again(&message.id).await.map_err(broken)?;
+    if queued && json {
+        output::print_json(&json!({"id": message.id, "queued": true}))?;
+    } else if queued {
+        output::print(format_args!("{}  queued", line(message)))?;
+    }
+    Ok(queued)
+}
+
+/// A recipient is a name of the file; its address is in no record.
+fn shown(message: &Notification) -> Value {
+    json!({
+        "id": message.id,
+        "question": message.question,
+        "event": message.event,
+        "channel": message.channel,
+        "to": message.recipient,
+        "attempts": message.attempts,
+        "at": message.at,
+        "failedAt": message.done_at,
+        "reason": message.why,
+    })
+}
+
+fn line(message: &Notification) -> String {
+    let at = message
+        .done_at
+        .and_then(|at| i64::try_from(at.as_millis()).ok());
+    let at = at.and_then(moment).unwrap_or_default();
+    let short = |id: &str| id.chars().take(SHORT).collect::<String>();
+    format!(
+        "{}  {at}  {} to {}  {} of question {}  {} after {} attempt(s)",
+        short(&message.id),
+        harmless(&message.channel),
+        harmless(&message.recipient),
+        harmless(&message.event),
+        short(&message.question),
+        harmless(message.why.as_deref().unwrap_or("unknown")),
+        message.attempts,
+    )
+}
+
+fn broken(fault: RecordError) -> Failure {
+    Failure::usage("the record cannot be read or written").because(fault)
+}
