@@ -48,7 +48,7 @@ one crate *args:
 
 # a server asks, you answer
 demo *args:
-    cargo run --release -- demo {{args}}
+    cargo run -- demo {{args}}
 
 # what a gateway costs, ours beside others; the others are installed first
 speed *args:

@@ -323,8 +323,10 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
     let known: Metadata =
         serde_json::from_slice(body).map_err(|error| OidcError::Odd(error.to_string()))?;
     if known.issuer.as_deref() != Some(issuer) {
+        let other = known.issuer.unwrap_or_default();
+        let other: String = other.chars().take(200).collect();
         return Err(OidcError::Odd(format!(
-            "what is published at {issuer} is about another issuer"
+            "what is published at {issuer} is about the issuer {other:?}"
         )));
     }
     let others = [

@@ -104,6 +104,6 @@ fn play_team() -> Result<Exit, Failure> {
 fn play_team() -> Result<Exit, Failure> {
     Err(
         Failure::usage("this build has no `demo --team`: it belongs to the cargo feature `full`")
-            .hint("run it with `cargo run --release --features full -- demo --team`."),
+            .hint("run it with `cargo run --features full -- demo --team`."),
     )
 }

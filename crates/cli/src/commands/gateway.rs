@@ -38,10 +38,16 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
 
 /// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read
 /// gets the address alone.
-fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
+fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
     let Some(address) = runtime.inbox() else {
         return;
     };
+    if people_log_in {
+        output::say(format_args!(
+            "inbox: {address} (people log in there as `[login]` says)"
+        ));
+        return;
+    }
     let link = if std::io::stderr().is_terminal() {
         runtime.login_link()
     } else {
@@ -79,11 +85,12 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
             server.settings.server
         ));
     }
-    tell_inbox(&runtime, config.state.as_deref());
+    let people_log_in = config.login.is_some();
+    tell_inbox(&runtime, config.state.as_deref(), people_log_in);
     let (watched, state) = (runtime.clone(), config.state.clone());
     tokio::spawn(async move {
         while watched.moved_inbox().await {
-            tell_inbox(&watched, state.as_deref());
+            tell_inbox(&watched, state.as_deref(), people_log_in);
         }
     });
     let watched = runtime.clone();
@@ -182,12 +189,12 @@ fn cannot_start(fault: StartError) -> Failure {
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
         StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
-            "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
+            "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls and name its address with `public-url`, or take the risk with `--insecure`.",
         ),
         StartError::Auth { .. } => Failure::usage("cannot start the gateway")
             .hint("see `[auth]` in its configuration file."),
         StartError::NotLoopback { .. } => Failure::usage("cannot start the gateway")
-            .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
+            .hint("serve the inbox at 127.0.0.1, or let people log in: add `[login]` to the configuration file (docs/teams.md)."),
         StartError::Channels(_) => Failure::usage("cannot start the gateway")
             .hint("set the environment variable, or write the file, that the table names."),
         StartError::Program { .. }

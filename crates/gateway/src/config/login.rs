@@ -78,6 +78,11 @@ pub enum LoginError {
         /// The text.
         text: String,
     },
+    /// An issuer that cannot be asked.
+    #[error(
+        "`issuer` is https and a host, such as https://id.example.com; http is for loopback addresses"
+    )]
+    Issuer,
     /// A header that cannot name anybody.
     #[error("`{text}` is not the name of a header that can name a person")]
     Header {
@@ -307,8 +312,12 @@ impl FileLogin {
             read.map_err(|error| (error, secret.span().start))
         });
         let secret = secret.transpose()?;
+        let issuer = self.issuer.ok_or_else(|| missing("issuer"))?;
+        if mcp_elicit_oidc::Provider::issuer(issuer.get_ref(), "client").is_err() {
+            return Err((ConfigError::Login(LoginError::Issuer), issuer.span().start));
+        }
         Ok(LoginMode::Oidc(mcp_elicit_inbox::login::OidcLogin {
-            issuer: text(self.issuer).ok_or_else(|| missing("issuer"))?,
+            issuer: issuer.into_inner(),
             client_id: text(self.client_id).ok_or_else(|| missing("client-id"))?,
             client_secret: secret.map(|secret| secret.reveal().to_owned()),
             scopes: match self.scopes {

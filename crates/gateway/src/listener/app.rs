@@ -106,7 +106,8 @@ fn routes(
     origin: Option<String>,
 ) -> (Router, AppState) {
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
-    let origin_guard = OriginGuard::new(local, config.allow_origins.clone());
+    let origin_guard =
+        OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
     let children = Arc::new(ChildLimit::default());
     let mut endpoints = Vec::new();
     let mut app = Router::new();
@@ -156,7 +157,7 @@ impl AppState {
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let refused = !self.origin_guard.admits_host(headers);
         refused.then(|| {
-            let why = "this address was reached from elsewhere\n";
+            let why = "this address was reached under a name that is not its own; name it with `public-url`\n";
             (StatusCode::FORBIDDEN, why).into_response()
         })
     }

@@ -14,17 +14,34 @@ pub(crate) struct OriginGuard {
     local: bool,
     /// Origins that are let in beside the listener's own.
     origins: Vec<String>,
+    /// The host and port of the address at which a proxy serves the listener.
+    public_host: Option<String>,
 }
 
 impl OriginGuard {
     /// `local` when the listener's address is a loopback one; `origins` are let in beside its own.
     pub(crate) fn new(local: bool, origins: Vec<String>) -> Self {
-        Self { local, origins }
+        Self {
+            local,
+            origins,
+            public_host: None,
+        }
+    }
+
+    /// Answers to the name in `public-url` too, which a proxy on this machine passes on as `Host`.
+    pub(crate) fn behind(mut self, public_url: Option<&str>) -> Self {
+        self.public_host = public_url
+            .and_then(|url| url.split_once("://"))
+            .map(|(_, rest)| rest.split('/').next().unwrap_or(rest).to_owned());
+        self
     }
 
     /// Returns whether the listener is reached under a name that is its own.
     pub(crate) fn admits_host(&self, headers: &HeaderMap) -> bool {
-        sole(headers, &HOST).is_some_and(|host| !self.local || is_local(host))
+        sole(headers, &HOST).is_some_and(|host| {
+            let is_public = |own: &String| own.eq_ignore_ascii_case(host);
+            !self.local || is_local(host) || self.public_host.as_ref().is_some_and(is_public)
+        })
     }
 
     /// Returns whether a request comes from a program, or from a page that may talk to the listener.
@@ -112,6 +129,18 @@ mod tests {
             headers.append(name, value);
         }
         headers
+    }
+
+    #[test]
+    fn the_name_of_the_public_address_is_answered_to_and_no_other() {
+        let here = OriginGuard::new(true, Vec::new()).behind(Some("https://mcp.example.com/base"));
+        assert!(here.admits(&headers(&[(HOST, "MCP.example.com")])));
+        assert!(here.admits(&headers(&[(HOST, "127.0.0.1:8080")])));
+        for other in ["mcp.example.com:81", "example.com", "evil.example", ""] {
+            assert!(!here.admits(&headers(&[(HOST, other)])), "{other}");
+        }
+        let page = [(HOST, "mcp.example.com"), (ORIGIN, "https://evil.example")];
+        assert!(!here.admits(&headers(&page)));
     }
 
     #[test]

@@ -22,8 +22,24 @@ pub(super) enum InboxLocation {
     Nowhere,
     /// At this gateway's.
     Here(Box<Inbox>),
-    /// At another gateway's of the same person.
-    Elsewhere(String),
+    /// At another gateway's on the same record.
+    Elsewhere(OtherInbox),
+}
+
+/// The inbox of another gateway.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct OtherInbox {
+    /// The address at which that gateway listens.
+    base: String,
+    /// The address that people open, where the configuration names one.
+    public: Option<String>,
+}
+
+impl OtherInbox {
+    /// Returns the address that people open, without a slash at its end.
+    pub(super) fn address(&self) -> &str {
+        self.public.as_deref().unwrap_or(&self.base)
+    }
 }
 
 /// The interval of checks that another gateway still serves the inbox.
@@ -41,6 +57,17 @@ pub(super) struct Serving {
     notify: bool,
     teams: Option<Teams>,
     beside: Beside,
+}
+
+impl Serving {
+    /// Returns the inbox of another gateway that listens there.
+    fn elsewhere(&self, base: String) -> OtherInbox {
+        let public = self
+            .teams
+            .as_ref()
+            .and_then(|teams| teams.login.address.clone());
+        OtherInbox { base, public }
+    }
 }
 
 impl Runtime {
@@ -89,7 +116,8 @@ impl Runtime {
             // Another gateway on the same record serves the same questions, as long as it runs.
             if let Some(base) = folder.state.served_inbox().await {
                 if may_move || is_at(&base, at) {
-                    self.answering.send_replace(InboxLocation::Elsewhere(base));
+                    let other = serving.elsewhere(base);
+                    self.answering.send_replace(InboxLocation::Elsewhere(other));
                     let runtime = self.clone();
                     tokio::spawn(runtime.take_over(at, may_move, folder.clone(), serving));
                     return Ok(());
@@ -135,8 +163,8 @@ impl Runtime {
         let mut before = at;
         loop {
             tokio::time::sleep(INBOX_CHECK_INTERVAL).await;
-            if let InboxLocation::Elsewhere(base) = &*self.answering.borrow()
-                && let Some(served) = address(base)
+            if let InboxLocation::Elsewhere(other) = &*self.answering.borrow()
+                && let Some(served) = address(&other.base)
             {
                 before = served;
             }
@@ -172,8 +200,8 @@ impl Runtime {
         };
         self.answering
             .send_if_modified(|answering| match answering {
-                InboxLocation::Elsewhere(known) if *known != now => {
-                    *known = now;
+                InboxLocation::Elsewhere(known) if known.base != now => {
+                    known.base = now;
                     true
                 }
                 InboxLocation::Elsewhere(_) | InboxLocation::Here(_) | InboxLocation::Nowhere => {

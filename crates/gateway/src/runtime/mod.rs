@@ -187,7 +187,7 @@ impl Runtime {
     pub fn inbox(&self) -> Option<String> {
         match &*self.answering.borrow() {
             InboxLocation::Here(inbox) => Some(inbox.address()),
-            InboxLocation::Elsewhere(base) => Some(format!("{base}/")),
+            InboxLocation::Elsewhere(other) => Some(format!("{}/", other.address())),
             InboxLocation::Nowhere => None,
         }
     }
@@ -228,7 +228,7 @@ impl Runtime {
         let answering = self.answering.clone();
         Arc::new(move |id: &str| match &*answering.borrow() {
             InboxLocation::Here(inbox) => inbox.deep_link(id),
-            InboxLocation::Elsewhere(base) => Some(format!("{base}/q/{id}")),
+            InboxLocation::Elsewhere(other) => Some(format!("{}/q/{id}", other.address())),
             InboxLocation::Nowhere => None,
         })
     }

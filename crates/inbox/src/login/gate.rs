@@ -194,7 +194,13 @@ impl Gate {
                 self.note(Event::SignIn, &by).await;
             }
             Err(refused) => {
-                tracing::warn!(reason = refused.word(), "a login was refused");
+                // The audit has the issuer and the subject; a log has neither.
+                tracing::warn!(
+                    reason = refused.word(),
+                    has_verified_mail = identity.mail.is_some(),
+                    groups = identity.claims.len(),
+                    "a login was refused; the audit has its subject (`mcp-elicit audit --event sign-in-refused`)"
+                );
                 let by = format!(
                     "{} {}: {}",
                     identity.issuer,

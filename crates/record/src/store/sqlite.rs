@@ -242,6 +242,8 @@ async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
             SqliteSynchronous::Full
         })
         .pragma("secure_delete", "ON")
+        // A slow disk is told of by the time of what waits for it.
+        .disable_statement_logging()
         .busy_timeout(Duration::from_secs(10));
     let mut connection = options.connect().await?;
     migrate(&mut connection).await?;

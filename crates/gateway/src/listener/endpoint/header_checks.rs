@@ -176,7 +176,7 @@ pub(crate) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
 
 /// The answer to a request that came from elsewhere.
 pub(super) fn from_elsewhere() -> Response {
-    let why = "this address was reached from elsewhere";
+    let why = "this address was reached under a name that is not its own, or from a page of another site: see `public-url` and `allow-origins`";
     refusal(StatusCode::FORBIDDEN, -32600, why)
 }
 
@@ -186,10 +186,11 @@ pub(super) fn with_id(request: Frame<'_>, (status, error): (StatusCode, Value)) 
 }
 
 pub(super) fn cannot_start(fault: &StartError) -> Response {
-    tracing::error!(%fault, "a session could not be opened");
-    refusal(
-        StatusCode::BAD_GATEWAY,
-        -32603,
-        "the server cannot be reached",
-    )
+    let cause = std::error::Error::source(fault).map(ToString::to_string);
+    tracing::error!(%fault, cause, "a session could not be opened");
+    let why = match fault {
+        StartError::Program { .. } => "the server's program cannot be started",
+        _ => "the server cannot be reached",
+    };
+    refusal(StatusCode::BAD_GATEWAY, -32603, why)
 }
