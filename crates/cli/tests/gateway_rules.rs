@@ -3,10 +3,14 @@
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+#[path = "inbox/http.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod http;
 #[path = "raw/mod.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod raw;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -59,16 +63,38 @@ struct Running {
     file: PathBuf,
     state: PathBuf,
     /// Both are in it.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     said: mpsc::Receiver<String>,
+    /// Host and port for callers over HTTP, once it has said so.
+    at: RefCell<Option<String>>,
 }
 
 impl Running {
     fn start(rules: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("gateway.toml"), rules);
+        Self::start_in(folder)
+    }
+
+    /// The same gateway, ended and started again.
+    fn again(self) -> Self {
+        let Self { client, folder, .. } = self;
+        drop(client);
+        Self::start_in(folder)
+    }
+
+    fn start_in(folder: tempfile::TempDir) -> Self {
+        let mut gateway = Self::run_in(folder);
+        gateway.client.initialize(
+            "2025-11-25",
+            &json!({"elicitation": {"form": {}, "url": {}}}),
+        );
+        gateway
+    }
+
+    fn run_in(folder: tempfile::TempDir) -> Self {
         let state = folder.path().join("state");
         let file = folder.path().join("gateway.toml");
-        write(&file, rules);
         let mut command = Command::new(PROGRAM);
         command.args(["gateway", "--state"]).arg(&state);
         command.arg("--config").arg(&file).stderr(Stdio::piped());
@@ -80,16 +106,13 @@ impl Running {
                 let _the_test_is_over = tell.send(line);
             }
         });
-        client.initialize(
-            "2025-11-25",
-            &json!({"elicitation": {"form": {}, "url": {}}}),
-        );
         Self {
             client,
             file,
             state,
-            _folder: folder,
+            folder,
             said,
+            at: RefCell::default(),
         }
     }
 
@@ -116,6 +139,14 @@ impl Running {
 
 fn write(file: &Path, rules: &str) {
     let server = format!("[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n");
+    // Its tools ask nothing.
+    let backups =
+        format!("[servers.backups]\ncommand = [\"{PROGRAM}\", \"demo-server\", \"--backups\"]\n");
+    let server = if rules.contains("delete_backup") {
+        backups
+    } else {
+        server
+    };
     std::fs::write(file, format!("inbox = \"127.0.0.1:0\"\n{server}{rules}")).unwrap();
 }
 
@@ -302,4 +333,445 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
         assert!(audit.contains(event), "{event}: {audit}");
     }
     assert_eq!(audit.matches("rules-loaded").count(), 2, "{audit}");
+}
+
+const DELETIONS: &str = r#"
+[people.ada]
+mail = "ada@example.com"
+[people.bob]
+mail = "bob@example.com"
+[groups]
+ops = ["ada", "bob"]
+
+[[rules]]
+name = "deletions"
+tool = "delete_backup"
+approve = true
+ask = { group = "ops" }
+edit = ["/name"]
+good-for = "10m"
+"#;
+
+/// Waits until the audit has this, and returns all of it.
+fn audit_with(state: &Path, event: &str) -> Vec<Value> {
+    for _ in 0..1_000 {
+        let audit = raw::command(state, &["audit", "--json"]);
+        let text = String::from_utf8(audit.stdout).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].clone())
+            .collect();
+        if lines.iter().any(|entry| entry["event"] == event) {
+            return lines;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the audit has no {event}");
+}
+
+fn of_event<'a>(audit: &'a [Value], event: &str) -> &'a Value {
+    let found = audit.iter().find(|entry| entry["event"] == event);
+    found.unwrap_or_else(|| panic!("no {event} in {audit:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_is_good_for_a_while_survives_a_restart_and_serves_that_call_alone() {
+    let mut gateway = Running::start(DELETIONS);
+    let first = json!({"name": "2026-11-01"});
+    gateway.client.call(2, "delete_backup", &first);
+    let beside = gateway.beside().await;
+    let approval = beside.open().await;
+    // The client never listed the tools: the gateway asked for them, and so an argument can be changed.
+    let acted = beside
+        .fill(&approval, "ada", json!({"/name": "2026-11-08"}))
+        .await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    let done = gateway.client.result(2);
+    assert_eq!(text(&done), "deleted the backup of 2026-11-08", "{done}");
+    let audit = audit_with(&gateway.state, "approval-granted");
+    let granted = of_event(&audit, "approval-granted");
+    assert_eq!(granted["by"], "person:ada");
+    assert_eq!(granted["id"], approval.id.as_str());
+    let lasts = granted["until"].as_u64().unwrap() - granted["at"].as_u64().unwrap();
+    assert!(lasts <= 600_000, "never longer than the rule says");
+    drop(beside);
+
+    let mut gateway = gateway.again();
+    gateway.client.call(3, "delete_backup", &first);
+    let done = gateway.client.result(3);
+    assert_eq!(text(&done), "deleted the backup of 2026-11-08", "{done}");
+    let note = &done["result"]["_meta"]["mcp-elicit/approval"];
+    assert_eq!(note, &json!({"rule": "deletions", "edited": ["/name"]}));
+    let audit = audit_with(&gateway.state, "grant-used");
+    let used = of_event(&audit, "grant-used");
+    assert_eq!(
+        (&used["by"], &used["rule"]),
+        (&json!("person:ada"), &json!("deletions"))
+    );
+    assert!(!json!(audit).to_string().contains("2026-11-0"), "no value");
+
+    // Any other argument asks, and so does the same call once the rule is another.
+    let beside = gateway.beside().await;
+    gateway
+        .client
+        .call(4, "delete_backup", &json!({"name": "2026-11-15"}));
+    let other = beside.open().await;
+    let acted = beside
+        .act(&other, "bob", TeamAct::Decline { note: None })
+        .await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    assert_eq!(gateway.client.result(4)["result"]["isError"], true);
+    write(&gateway.file, &DELETIONS.replace("\"10m\"", "\"1h\""));
+    gateway.hang_up();
+    gateway.wait_to_say("the rules were read again");
+    gateway.client.call(5, "delete_backup", &first);
+    let again = beside.open().await;
+    assert_eq!(again.team.as_ref().unwrap().rule, "deletions");
+    let audit = audit_with(&gateway.state, "grant-void");
+    let void = of_event(&audit, "grant-void");
+    assert_eq!((&void["by"], &void["grants"]), (&json!("owner"), &json!(1)));
+    let loaded = audit.iter().rfind(|entry| entry["event"] == "rules-loaded");
+    let loaded = loaded.unwrap();
+    assert!(loaded["before"].is_string() && loaded["before"] != loaded["digest"]);
+}
+
+/// A client over HTTP, with a key.
+struct OverHttp {
+    at: String,
+    key: String,
+    session: String,
+}
+
+impl OverHttp {
+    fn open(gateway: &Running, key: &str) -> Self {
+        let at = gateway.serving();
+        let client = Self {
+            at,
+            key: key.to_owned(),
+            session: String::new(),
+        };
+        let opened = client.post(&raw::initialize("2025-11-25", &json!({})));
+        assert_eq!(opened.status, 200, "{opened:?}");
+        let session = opened.header("mcp-session-id").unwrap().to_owned();
+        let client = Self { session, ..client };
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.post(&ready).status, 202);
+        client
+    }
+
+    fn post(&self, body: &Value) -> http::Reply {
+        let key = format!("Authorization: Bearer {}", self.key);
+        let session = format!("Mcp-Session-Id: {}", self.session);
+        let mut head = vec![
+            "POST /mcp/backups HTTP/1.1",
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            &key,
+        ];
+        if !self.session.is_empty() {
+            head.push(&session);
+        }
+        http::send(&self.at, &head, &body.to_string()).unwrap()
+    }
+
+    /// Makes a call, and returns its result once it is there.
+    fn call(self, arguments: &Value) -> tokio::task::JoinHandle<Value> {
+        let call = raw::call(7, "delete_backup", arguments);
+        tokio::task::spawn_blocking(move || self.post(&call).response())
+    }
+}
+
+/// A key for callers.
+fn key(gateway: &Running) -> String {
+    let words = ["tokens", "make", "test", "--scope", "call", "--json"];
+    let made = raw::command(&gateway.state, &words);
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    made["token"].as_str().unwrap().to_owned()
+}
+
+impl Running {
+    /// A gateway for callers over HTTP, which have keys.
+    fn start_http(rules: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        write(&file, rules);
+        let more = "listen = \"127.0.0.1:0\"\nauth.mode = \"keys\"\n";
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{more}{text}")).unwrap();
+        Self::run_in(folder)
+    }
+
+    /// Host and port for callers.
+    fn serving(&self) -> String {
+        if let Some(at) = self.at.borrow().as_ref() {
+            return at.clone();
+        }
+        loop {
+            let line = self.said.recv_timeout(PATIENCE).unwrap();
+            let Some((_, rest)) = line.split_once("serving: http://") else {
+                continue;
+            };
+            let at = rest.split('/').next().unwrap().to_owned();
+            self.at.replace(Some(at.clone()));
+            return at;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_over_http_gets_what_people_approved() {
+    let rules = DELETIONS
+        .replace("good-for = \"10m\"\n", "")
+        .replace("edit", "# edit");
+    let gateway = Running::start_http(&rules);
+    let key = key(&gateway);
+    let waits = OverHttp::open(&gateway, &key).call(&json!({"name": "2026-11-01"}));
+    let beside = gateway.beside().await;
+    let approval = beside.open().await;
+    assert!(approval.team.as_ref().unwrap().is_approval);
+    assert!(matches!(
+        beside.fill(&approval, "ada", json!({})).await,
+        Acted::Done(..)
+    ));
+    let done = waits.await.unwrap();
+    assert_eq!(text(&done), "deleted the backup of 2026-11-01", "{done}");
+    let note = &done["result"]["_meta"]["mcp-elicit/approval"];
+    assert_eq!(note, &json!({"rule": "deletions", "edited": []}));
+    // The next one is asked about again, in whatever session.
+    let waits = OverHttp::open(&gateway, &key).call(&json!({"name": "2026-11-01"}));
+    let again = beside.open().await;
+    assert_ne!(again.id, approval.id);
+    beside
+        .act(&again, "bob", TeamAct::Decline { note: None })
+        .await;
+    assert_eq!(waits.await.unwrap()["result"]["isError"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_over_http_is_made_with_the_argument_that_an_approver_changed() {
+    let gateway = Running::start_http(DELETIONS);
+    let key = key(&gateway);
+    let arguments = json!({"name": "2026-11-01", "archive": true});
+    let waits = OverHttp::open(&gateway, &key).call(&arguments);
+    let beside = gateway.beside().await;
+    let approval = beside.open().await;
+    let params: Value = serde_json::from_str(approval.params.as_ref().unwrap()).unwrap();
+    let field = &params["requestedSchema"]["properties"]["/name"];
+    assert_eq!(
+        (&field["maxLength"], &field["default"]),
+        (&json!(40), &json!("2026-11-01"))
+    );
+    let acted = beside
+        .fill(&approval, "bob", json!({"/name": "2026-11-08"}))
+        .await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    let done = waits.await.unwrap();
+    assert_eq!(
+        text(&done),
+        "archived and deleted the backup of 2026-11-08",
+        "{done}"
+    );
+    let words = done["result"]["content"][1]["text"].as_str().unwrap();
+    assert!(words.ends_with("changed: /name"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_good_for_later_sessions_of_the_same_key_and_for_no_other() {
+    let gateway = Running::start_http(DELETIONS);
+    let (mine, other) = (key(&gateway), key(&gateway));
+    let arguments = json!({"name": "2026-11-01"});
+    let waits = OverHttp::open(&gateway, &mine).call(&arguments);
+    let beside = gateway.beside().await;
+    let approval = beside.open().await;
+    let unchanged = json!({"/name": "2026-11-01"});
+    assert!(matches!(
+        beside.fill(&approval, "ada", unchanged).await,
+        Acted::Done(..)
+    ));
+    waits.await.unwrap();
+    let done = OverHttp::open(&gateway, &mine)
+        .call(&arguments)
+        .await
+        .unwrap();
+    assert_eq!(text(&done), "deleted the backup of 2026-11-01", "{done}");
+    audit_with(&gateway.state, "grant-used");
+    let waits = OverHttp::open(&gateway, &other).call(&arguments);
+    let asked = beside.open().await;
+    beside
+        .act(&asked, "ada", TeamAct::Decline { note: None })
+        .await;
+    assert_eq!(waits.await.unwrap()["result"]["isError"], true);
+}
+
+/// Other rules than those that were in force.
+const OTHER_RULES: &str = r#"
+[people.ada]
+mail = "ada@example.com"
+[groups]
+ops = ["ada"]
+
+[[rules]]
+name = "links"
+refuse-modes = ["url"]
+
+[[rules]]
+name = "fridays"
+tool = "deploy"
+when = 'has(arguments.why) && arguments.why == "friday"'
+refuse = "not on a Friday"
+
+[[rules]]
+name = "deployments"
+tool = "deploy"
+approve = true
+ask = { group = "ops" }
+
+[[rules]]
+name = "trips"
+when = '"city" in fields && question.message.contains("go")'
+ask = { group = "ops" }
+
+[[rules]]
+name = "never-used"
+tool = "other"
+refuse = "no"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_are_tried_on_what_the_audit_has_seen() {
+    let mut gateway = Running::start(RULES);
+    gateway.client.call(2, "profile", &json!({}));
+    gateway.client.result(2);
+    gateway.client.call(3, "deploy", &json!({"why": "friday"}));
+    let beside = gateway.beside().await;
+    let waits = beside.open().await;
+    let state = gateway.state.clone();
+    let simulate = |more: &[&str]| {
+        let file = state.with_file_name("other.toml");
+        std::fs::write(&file, OTHER_RULES).unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        let words = [&["rules", "simulate", &file, "--audit"], more].concat();
+        let done = raw::command(&state, &words);
+        assert!(done.status.success(), "{done:?}");
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(done.stdout), text(done.stderr))
+    };
+    let lines = |more: &[&str]| -> Vec<Value> {
+        let (stdout, _) = simulate(&[&["--json"], more].concat());
+        let lines = stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let of = |lines: &[Value], kind: &str, tool: &str| -> Value {
+        let is_it = |line: &&Value| line["kind"] == kind && line["tool"] == tool;
+        let found = lines.iter().find(is_it);
+        found
+            .unwrap_or_else(|| panic!("{kind} {tool}: {lines:?}"))
+            .clone()
+    };
+    audit_with(&gateway.state, "refused-by-rule");
+    // While the question waits, the record has the arguments.
+    let approval = of(&lines(&[]), "approval", "deploy");
+    assert_eq!(
+        [
+            &approval["was"],
+            &approval["now"],
+            &approval["verdicts"],
+            &approval["certain"]
+        ],
+        [
+            &json!("careful"),
+            &json!(["fridays"]),
+            &json!(["refused"]),
+            &json!(true)
+        ]
+    );
+    let note = None;
+    beside.act(&waits, "ada", TeamAct::Decline { note }).await;
+    gateway.client.result(3);
+    gateway.client.call(4, "plan-trip", &json!({}));
+    let asked = loop {
+        let frame = gateway.client.next();
+        if frame["method"] == "elicitation/create" {
+            break frame;
+        }
+    };
+    gateway
+        .client
+        .send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    gateway.client.result(4);
+    audit_with(&gateway.state, "declined");
+
+    let said = lines(&[]);
+    // Now they are erased, and nobody guesses them.
+    let approval = of(&said, "approval", "deploy");
+    assert_eq!(
+        [&approval["now"], &approval["certain"], &approval["missing"]],
+        [
+            &json!(["fridays", "deployments"]),
+            &json!(false),
+            &json!(["arguments"])
+        ]
+    );
+    assert_eq!(approval["question"], waits.id.as_str());
+    let refused = of(&said, "refusal", "profile");
+    assert_eq!(
+        [&refused["was"], &refused["now"], &refused["missing"]],
+        [
+            &json!("never"),
+            &json!(["links", "trips", null]),
+            &json!(["fields", "question.message", "question.mode"])
+        ]
+    );
+    let trip = of(&said, "question", "plan-trip");
+    assert_eq!(
+        [
+            &trip["was"],
+            &trip["now"],
+            &trip["verdicts"],
+            &trip["missing"]
+        ],
+        [
+            &Value::Null,
+            &json!(["trips"]),
+            &json!(["people"]),
+            &json!([])
+        ]
+    );
+    let summary = &said.last().unwrap()["summary"];
+    assert_eq!(
+        *summary,
+        json!({
+            "questions": 1, "approvals": 1, "refusals": 1, "certain": 1, "changed": 1, "by-rule": {"trips": 1},
+            "perhaps-by-rule": {"deployments": 1, "fridays": 1, "links": 1, "trips": 1}, "no-rule": 0,
+            "missing": {"arguments": 1, "fields": 1, "question.message": 1, "question.mode": 1},
+        })
+    );
+    let (stdout, stderr) = simulate(&[]);
+    assert!(
+        stdout.contains("now trips: people are asked  *")
+            && stdout.contains("(cannot be told without arguments)"),
+        "{stdout}"
+    );
+    assert!(
+        stderr.contains("1 questions, 1 approvals and 1 refusals: 1 are certain")
+            && stderr.contains("never-used               0"),
+        "{stderr}"
+    );
+    assert!(
+        !stdout.contains("friday\"") && !stdout.contains("like to go"),
+        "{stdout}"
+    );
+    assert_eq!(
+        lines(&["--since", "2999-01-01T00:00:00Z"]).len(),
+        1,
+        "the summary alone"
+    );
+    assert_eq!(lines(&["--since", "1h"]).len(), said.len());
+    let nowhere = tempfile::tempdir().unwrap();
+    let file = gateway.state.with_file_name("other.toml");
+    let words = ["rules", "simulate", file.to_str().unwrap(), "--audit"];
+    let done = raw::command(nowhere.path(), &words);
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
 }

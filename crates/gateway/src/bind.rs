@@ -16,6 +16,7 @@ use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, People, QuestionFacts, Rules,
 };
+use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller};
 use mcp_elicit_relay::decisions::{
     Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
@@ -23,13 +24,22 @@ use mcp_elicit_relay::decisions::{
 use sha2::{Digest as _, Sha256};
 
 use crate::callers::{self, CurrentCaller};
-use crate::teams::{GrantKey, Teams};
+use crate::teams::Teams;
+
+/// The server to which the calls of a caller go.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerOfCalls {
+    /// The name of the configuration.
+    pub(crate) name: String,
+    /// The keyed hash of all that says which server runs: under the same name there may be another after a restart.
+    pub(crate) key: String,
+}
 
 /// The rules, for the calls of one caller at one server.
 #[derive(Debug)]
 pub(crate) struct Binding {
     teams: Arc<Teams>,
-    server: String,
+    server: ServerOfCalls,
     caller: Arc<CurrentCaller>,
     usual: Duration,
 }
@@ -38,11 +48,10 @@ impl Binding {
     /// Binds the rules to a caller and a server.
     pub(crate) fn new(
         teams: Arc<Teams>,
-        server: &str,
+        server: ServerOfCalls,
         caller: Arc<CurrentCaller>,
         usual: Duration,
     ) -> Self {
-        let server = server.to_owned();
         Self {
             teams,
             server,
@@ -89,7 +98,7 @@ impl Binding {
     fn refused(&self, rule: &str, reason: &str, call: Option<&CallSummary>) -> RuleRefusal {
         self.teams.tell(RulesEvent::Refused {
             rule: rule.to_owned(),
-            server: self.server.clone(),
+            server: self.server.name.clone(),
             principal: self.caller.get().binding().to_owned(),
             call: call.map(|call| (call.kind, call.target.clone())),
         });
@@ -99,13 +108,16 @@ impl Binding {
         }
     }
 
-    fn grant_key(&self, call: &CallSummary, rule: String) -> GrantKey {
-        GrantKey {
-            caller: self.caller.get().binding().to_owned(),
-            server: self.server.clone(),
-            call: call.digest.clone(),
-            rule,
-        }
+    /// Returns the key of an approval of this call that is good for a while.
+    fn grant_key(&self, call: &CallSummary, rule_digest: &str) -> String {
+        let caller = self.caller.get();
+        let key = self.teams.key();
+        key.grant_key(
+            caller.binding(),
+            &self.server.key,
+            &call.digest,
+            rule_digest,
+        )
     }
 }
 
@@ -113,7 +125,8 @@ impl Decisions for Binding {
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
         let (rules, time) = self.teams.rules_at(now);
         let (caller, groups) = identified(rules.people(), &self.caller.get());
-        let facts = facts(&caller, &groups, &self.server, Some((call, tool)), &time);
+        let server = &self.server.name;
+        let facts = facts(&caller, &groups, server, Some((call, tool)), &time);
         match rules.admit(&facts) {
             policy::Admit::Free(_) => Admission::Free,
             policy::Admit::Refuse(rule, refusal) => {
@@ -121,27 +134,28 @@ impl Decisions for Binding {
             }
             policy::Admit::Approve(rule, approval) => {
                 let digest = approval_digest(rule, &approval);
-                let key = self.grant_key(call, digest);
                 let people =
-                    self.people_asked(&rules, &caller, rule, &approval.plan, &key.rule, true);
+                    self.people_asked(&rules, &caller, rule, &approval.plan, &digest, true);
                 let people = match people {
                     Ok(people) => people,
                     Err(refusal) => return Admission::Refuse(refusal),
                 };
                 let edit = approval.edit;
                 let asked = Box::new(Approval { people, edit });
-                let granted = approval
-                    .good_for
-                    .and_then(|_| self.teams.granted(&key, now));
+                let granted = approval.good_for.and_then(|_| {
+                    let key = self.grant_key(call, &digest);
+                    self.teams.granted(&key, now)
+                });
                 match granted {
-                    Some(answers) => {
+                    Some(grant) => {
                         self.teams.tell(RulesEvent::GrantUsed {
                             rule: rule.to_owned(),
-                            server: self.server.clone(),
-                            principal: key.caller,
+                            server: server.clone(),
+                            principal: self.caller.get().binding().to_owned(),
                             call: (call.kind, call.target.clone()),
+                            question: grant.question,
                         });
-                        Admission::Granted(asked, answers)
+                        Admission::Granted(asked, grant.answers)
                     }
                     None => Admission::Approve(asked),
                 }
@@ -157,7 +171,7 @@ impl Decisions for Binding {
     ) -> Planned {
         let (rules, time) = self.teams.rules_at(now);
         let (caller, groups) = identified(rules.people(), &self.caller.get());
-        let facts = facts(&caller, &groups, &self.server, call, &time);
+        let facts = facts(&caller, &groups, &self.server.name, call, &time);
         match rules.plan(&facts, &question_facts(question)) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = digest_of(&[rule, &format!("{plan:?}")]);
@@ -183,28 +197,46 @@ impl Decisions for Binding {
         approval: &Approval,
         answers: &str,
         edited: &[String],
+        question: Option<&str>,
     ) {
         let rules = self.teams.rules();
-        let rule = rules.rule(&approval.people.rule);
+        let PeopleAsked { rule, team, .. } = &approval.people;
+        let good_for = match rules.rule(rule).map(policy::Rule::decision) {
+            Some(policy::Decision::Approve(now_is))
+                if approval_digest(rule, now_is) == team.rule_digest =>
+            {
+                now_is.good_for
+            }
+            _ => None,
+        };
+        let question = question.map(str::to_owned);
+        let until = good_for.map(|time| now.after(time));
         self.teams.tell(RulesEvent::Approved {
-            rule: approval.people.rule.clone(),
-            server: self.server.clone(),
+            rule: rule.clone(),
+            server: self.server.name.clone(),
             principal: self.caller.get().binding().to_owned(),
             call: (call.kind, call.target.clone()),
+            question: question.clone(),
             edited: edited.to_vec(),
+            until,
         });
-        if let Some(policy::Decision::Approve(now_is)) = rule.map(policy::Rule::decision)
-            && let Some(good_for) = now_is.good_for
-            && approval_digest(&approval.people.rule, now_is) == approval.people.team.rule_digest
-        {
-            let key = self.grant_key(call, approval.people.team.rule_digest.clone());
-            self.teams.grant(key, answers, now, good_for);
+        if let Some(until) = until {
+            let grant = ApprovalGrant {
+                key: self.grant_key(call, &team.rule_digest),
+                question,
+                rule: rule.clone(),
+                rule_digest: team.rule_digest.clone(),
+                answers: answers.to_owned(),
+                at: now,
+                until,
+            };
+            self.teams.grant(grant, now);
         }
     }
 }
 
 /// Returns the digest of a rule that asks for approval.
-fn approval_digest(rule: &str, approval: &policy::Approval) -> String {
+pub(crate) fn approval_digest(rule: &str, approval: &policy::Approval) -> String {
     digest_of(&[rule, &format!("{approval:?}")])
 }
 
@@ -281,7 +313,7 @@ pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, 
 }
 
 /// Returns the person of the file who is this user of the operating system.
-fn local_person<'p>(people: &'p People, user: &str) -> &'p str {
+pub(crate) fn local_person<'p>(people: &'p People, user: &str) -> &'p str {
     let is_user = |entry: &mcp_elicit_policy::people::PersonEntry| {
         !user.is_empty() && entry.local_user.as_deref() == Some(user)
     };
@@ -290,7 +322,7 @@ fn local_person<'p>(people: &'p People, user: &str) -> &'p str {
 }
 
 /// Returns a question as rules see it.
-fn question_facts(question: QuestionParts<'_>) -> QuestionFacts {
+pub(crate) fn question_facts(question: QuestionParts<'_>) -> QuestionFacts {
     let host = match question.request {
         ElicitRequest::Url { url, .. } => Link::parse(url)
             .map(|link| link.host().ascii().to_owned())
@@ -336,9 +368,12 @@ fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
 mod tests {
     use mcp_elicit_core::wire::CallKind;
     use mcp_elicit_policy::rules::Preview;
+    use mcp_elicit_record::store::Memory;
+    use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::teams::TeamsChange;
 
     const FILE: &str = r#"
         [people.ada]
@@ -379,13 +414,21 @@ mod tests {
         deadline = "5m"
     "#;
 
-    fn binding() -> (Binding, tokio::sync::mpsc::Receiver<RulesEvent>) {
-        let (teams, events) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()));
+    fn binding() -> (Binding, tokio::sync::mpsc::Receiver<TeamsChange>) {
+        let key = IdentityKey::random().unwrap();
+        let (teams, changes) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()), key);
         let caller = CurrentCaller::new(callers::Caller::local());
         (
-            Binding::new(teams, "s", caller, Duration::from_hours(24)),
-            events,
+            Binding::new(teams, server("k"), caller, Duration::from_hours(24)),
+            changes,
         )
+    }
+
+    fn server(key: &str) -> ServerOfCalls {
+        ServerOfCalls {
+            name: "s".to_owned(),
+            key: key.to_owned(),
+        }
     }
 
     fn call(tool: &str, arguments: Option<&str>) -> CallSummary {
@@ -468,9 +511,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_for_no_longer() {
-        let (binding, mut events) = binding();
+    #[tokio::test]
+    async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_for_no_longer() {
+        let (binding, mut changes) = binding();
         let at = Timestamp::from_millis;
         let call_a = call("delete_a", None);
         let Admission::Approve(approval) = binding.admit(at(1_000), &call_a, None) else {
@@ -482,44 +525,118 @@ mod tests {
             &approval,
             r#"{"/path":"x"}"#,
             &["/path".to_owned()],
+            Some("q"),
         );
-        let granted = binding.admit(at(500_000), &call_a, None);
-        assert!(
-            matches!(&granted, Admission::Granted(_, answers) if answers == r#"{"/path":"x"}"#)
-        );
-        let others = [call("delete_b", None), call("delete_a", Some("{}"))];
-        for other in others {
-            assert!(matches!(
-                binding.admit(at(2_000), &other, None),
-                Admission::Approve(_)
-            ));
+        let is_granted = |binding: &Binding, call: &CallSummary, millis: u64| match binding.admit(
+            at(millis),
+            call,
+            None,
+        ) {
+            Admission::Granted(_, answers) => {
+                assert_eq!(answers, r#"{"/path":"x"}"#);
+                true
+            }
+            Admission::Approve(_) => false,
+            other => panic!("{other:?}"),
+        };
+        assert!(is_granted(&binding, &call_a, 500_000));
+        for other in [call("delete_b", None), call("delete_a", Some("{}"))] {
+            assert!(!is_granted(&binding, &other, 2_000));
         }
-        assert!(matches!(
-            binding.admit(at(601_001), &call_a, None),
-            Admission::Approve(_)
-        ));
-        let changed = FILE.replace("good-for = \"10m\"", "good-for = \"20m\"");
-        binding
-            .teams
-            .replace(Arc::new(Rules::parse(&changed).unwrap()));
+        assert!(!is_granted(&binding, &call_a, 601_000), "it has ended");
         assert!(
-            matches!(
-                binding.admit(at(2_000), &call_a, None),
-                Admission::Approve(_)
-            ),
-            "another rule"
+            !is_granted(&binding, &call_a, 999),
+            "the clock was set back"
         );
+
+        // What was written makes another gateway know it: the same one after a restart.
+        let store = Arc::new(Memory::default());
+        let record = |millis: fn() -> Timestamp| {
+            let keys = Keys::random().unwrap();
+            let keys = Keys {
+                identity: binding.teams.key().clone(),
+                ..keys
+            };
+            let lock = LockFile::unshared().unwrap();
+            (keys.clone(), Record::new(store.clone(), keys, lock, millis))
+        };
+        let (keys, before) = record(|| Timestamp::from_millis(2_000));
         let mut told = Vec::new();
-        while let Ok(event) = events.try_recv() {
-            told.push(
-                format!("{event:?}")
-                    .split([' ', '{'])
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
+        while let Ok(change) = changes.try_recv() {
+            told.push(match &change {
+                TeamsChange::Event(RulesEvent::Approved { until, .. }) => {
+                    assert_eq!(*until, Some(at(601_000)));
+                    "approved"
+                }
+                TeamsChange::Event(RulesEvent::GrantUsed { question, .. }) => {
+                    assert_eq!(question.as_deref(), Some("q"));
+                    "used"
+                }
+                TeamsChange::Grant(_) => "grant",
+                other => panic!("{other:?}"),
+            });
+            change.write(&before).await.unwrap();
+        }
+        assert_eq!(told, ["approved", "grant", "used"]);
+        let restarted = |server_key: &str, person: &str| {
+            let rules = Arc::new(Rules::parse(FILE).unwrap());
+            let (teams, changes) = Teams::new(rules, binding.teams.key().clone());
+            let caller = match person {
+                "" => callers::Caller::local(),
+                id => callers::Caller::of_key(format!("key-{id}"), id, "ci"),
+            };
+            let caller = CurrentCaller::new(caller);
+            let usual = Duration::from_hours(24);
+            (
+                Binding::new(teams, server(server_key), caller, usual),
+                changes,
+            )
+        };
+        let lock = LockFile::unshared().unwrap();
+        let after = Record::new(store.clone(), keys, lock, || Timestamp::from_millis(9_000));
+        for (server_key, person, expected) in
+            [("k", "", true), ("other", "", false), ("k", "1", false)]
+        {
+            let (again, _changes) = restarted(server_key, person);
+            assert!(!is_granted(&again, &call_a, 9_000), "not known yet");
+            again.teams.recall_grants(&after).await.unwrap();
+            assert_eq!(
+                is_granted(&again, &call_a, 9_000),
+                expected,
+                "{server_key} {person}"
+            );
+            assert!(
+                !is_granted(&again, &call_a, 601_000),
+                "a restart makes none longer"
             );
         }
-        assert_eq!(told, ["Approved", "GrantUsed"]);
+        // Sealed with another key, it counts for nothing.
+        let (_, stranger) = record(|| Timestamp::from_millis(9_000));
+        assert_eq!(stranger.grants().await.unwrap(), []);
+
+        // A changed rule voids it, here and in the record.
+        let (again, mut written) = restarted("k", "");
+        again.teams.recall_grants(&after).await.unwrap();
+        let longer = FILE.replace("good-for = \"10m\"", "good-for = \"20m\"");
+        again
+            .teams
+            .replace(Arc::new(Rules::parse(&longer).unwrap()));
+        assert!(!is_granted(&again, &call_a, 9_000), "another rule");
+        again.teams.replace(Arc::new(Rules::parse(FILE).unwrap()));
+        assert!(
+            !is_granted(&again, &call_a, 9_000),
+            "what is void stays void"
+        );
+        let mut told = Vec::new();
+        while let Ok(change) = written.try_recv() {
+            told.push(format!("{change:?}"));
+            change.write(&after).await.unwrap();
+        }
+        assert!(
+            told[0].contains("GrantVoid { rule: \"careful\", grants: 1 }"),
+            "{told:?}"
+        );
+        assert_eq!(after.grants().await.unwrap(), []);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! server, executes what the relay wants of the record (`mcp-elicit-record`), and serves the inbox (`mcp-elicit-inbox`).
 //! It decides nothing about a question itself, and never acts for a person.
 //!
-//! Its surface is [`config`], the [`Runtime`] with its [`StartError`], and the entry points [`serve_http`],
+//! Its surface is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points [`serve_http`],
 //! [`serve_program`] and [`serve_url`].
 //!
 //! | module | contents |
@@ -13,6 +13,7 @@
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
 //! | `callers` | who calls over HTTP: unverified, by API key, or by a trusted proxy |
 //! | `teams`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
+//! | [`recorded`] | the facts that the record has kept of a call, for rules that are tried on it |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
@@ -33,6 +34,7 @@ mod listener;
 mod local_responder;
 #[cfg(feature = "teams")]
 mod notifier;
+pub mod recorded;
 mod runtime;
 mod server_challenge;
 mod server_identity;

@@ -1,32 +1,39 @@
 //! The rules and people of a running gateway: replaced as a whole when the configuration is read again, and current at each
-//! decision. Approvals that are good for a while are kept here, in memory: after a restart people are asked again.
+//! decision. Approvals that are good for a while are known here, where decisions need them at once, and kept in the record.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use jiff::tz::TimeZone;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::rules::Decision;
 use mcp_elicit_policy::{Now, Rules};
+use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::RulesEvent;
+use mcp_elicit_record::{IdentityKey, Record, RecordError};
 use mcp_elicit_relay::decisions::Decisions;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use crate::bind::Binding;
+use crate::bind::{Binding, ServerOfCalls, approval_digest};
 use crate::callers::CurrentCaller;
 use crate::config::zone_of;
 
 /// The most approvals that are good for a while.
 const MAX_GRANTS: usize = 10_000;
-/// The most events that wait to be written into the audit.
-const MAX_EVENTS: usize = 4_096;
+/// The most events and approvals that wait to be written into the record.
+const MAX_UNWRITTEN: usize = 4_096;
 
 /// The rules and people of a running gateway.
 #[derive(Debug)]
 pub(crate) struct Teams {
     current: RwLock<Current>,
-    grants: Mutex<HashMap<GrantKey, Grant>>,
-    events: mpsc::Sender<RulesEvent>,
+    /// By their keys.
+    grants: Mutex<HashMap<String, ApprovalGrant>>,
+    key: IdentityKey,
+    unwritten: mpsc::Sender<TeamsChange>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,45 +42,42 @@ struct Current {
     zone: TimeZone,
 }
 
-/// The call for which an approval is good.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct GrantKey {
-    /// The caller, as the record tells it apart.
-    pub(crate) caller: String,
-    /// The server by the operator's name.
-    pub(crate) server: String,
-    /// The digest of the call as its client made it.
-    pub(crate) call: String,
-    /// The digest of the rule: a grant of another rule is void.
-    pub(crate) rule: String,
+/// A change that is to be written into the record.
+#[derive(Debug)]
+pub(crate) enum TeamsChange {
+    /// An event for the audit.
+    Event(RulesEvent),
+    /// An approval that is good for a while.
+    Grant(Box<ApprovalGrant>),
+    /// Approvals of these keys count no more.
+    VoidGrants(Vec<String>),
 }
 
-/// An approval that is good for a while.
-struct Grant {
-    /// The approver's answers, JSON.
-    answers: String,
-    until: Timestamp,
-}
-
-impl std::fmt::Debug for Grant {
-    /// Formats everything but the answers.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Grant")
-            .field("until", &self.until)
-            .finish_non_exhaustive()
+impl TeamsChange {
+    /// Writes the change.
+    pub(crate) async fn write(self, record: &Record) -> Result<(), RecordError> {
+        match self {
+            Self::Event(event) => record.note_rules(&event).await,
+            Self::Grant(grant) => record.keep_grant(&grant).await,
+            Self::VoidGrants(keys) => record.drop_grants(keys).await,
+        }
     }
 }
 
 impl Teams {
-    /// The rules of a configuration. Returns the events for the audit too.
-    pub(crate) fn new(rules: Arc<Rules>) -> (Arc<Self>, mpsc::Receiver<RulesEvent>) {
-        let (events, told) = mpsc::channel(MAX_EVENTS);
+    /// The rules of a configuration; `key` tells callers, servers and calls apart. Returns the changes for the record too.
+    pub(crate) fn new(
+        rules: Arc<Rules>,
+        key: IdentityKey,
+    ) -> (Arc<Self>, mpsc::Receiver<TeamsChange>) {
+        let (unwritten, changes) = mpsc::channel(MAX_UNWRITTEN);
         let teams = Self {
             current: RwLock::new(Current::new(rules)),
             grants: Mutex::default(),
-            events,
+            key,
+            unwritten,
         };
-        (Arc::new(teams), told)
+        (Arc::new(teams), changes)
     }
 
     /// Returns the rules as they are now.
@@ -81,10 +85,27 @@ impl Teams {
         self.current().rules
     }
 
-    /// Replaces the rules. Open questions keep the plan that they were asked by.
+    /// Replaces the rules. Open questions keep the plan that they were asked by; approvals whose rule is another now are void.
     pub(crate) fn replace(&self, rules: Arc<Rules>) {
+        let approving = approval_digests(&rules);
+        let before = approval_digests(&self.rules());
         let next = Current::new(rules);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        let is_void = |grant: &ApprovalGrant| {
+            before.contains(&grant.rule_digest) && !approving.contains(&grant.rule_digest)
+        };
+        let mut by_rule: BTreeMap<String, usize> = BTreeMap::new();
+        let mut keys = Vec::new();
+        for (key, grant) in self.grants().extract_if(|_, grant| is_void(grant)) {
+            *by_rule.entry(grant.rule).or_default() += 1;
+            keys.push(key);
+        }
+        for (rule, grants) in by_rule {
+            self.tell(RulesEvent::GrantVoid { rule, grants });
+        }
+        if !keys.is_empty() {
+            self.queue(TeamsChange::VoidGrants(keys));
+        }
     }
 
     fn current(&self) -> Current {
@@ -97,23 +118,13 @@ impl Teams {
     /// Returns the rules with the time as conditions see it.
     pub(crate) fn rules_at(&self, at: Timestamp) -> (Arc<Rules>, Now) {
         let Current { rules, zone } = self.current();
-        let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-        let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-        let at = at.to_zoned(zone);
-        let now = Now {
-            unix: at.timestamp().as_second(),
-            hour: i64::from(at.hour()),
-            minute: i64::from(at.minute()),
-            weekday: i64::from(at.weekday().to_monday_one_offset()),
-            date: at.date().to_string(),
-        };
-        (rules, now)
+        (rules, now_in(zone, at))
     }
 
     /// Returns the decisions about the calls of a caller at a server; `usual` is the time for which its questions are open.
     pub(crate) fn decisions(
         self: &Arc<Self>,
-        server: &str,
+        server: ServerOfCalls,
         caller: Arc<CurrentCaller>,
         usual: Duration,
     ) -> Arc<dyn Decisions> {
@@ -122,34 +133,92 @@ impl Teams {
 
     /// Has the audit tell of an event, once it can be written.
     pub(crate) fn tell(&self, event: RulesEvent) {
-        if self.events.try_send(event).is_err() {
+        self.queue(TeamsChange::Event(event));
+    }
+
+    fn queue(&self, change: TeamsChange) {
+        if self.unwritten.try_send(change).is_err() {
             tracing::error!(
-                "an event of the rules is missing in the audit: too many wait to be written"
+                "an event of the rules, or an approval, is missing in the record: too many wait to be written"
             );
         }
     }
 
-    fn grants(&self) -> MutexGuard<'_, HashMap<GrantKey, Grant>> {
+    /// Returns the key that tells callers, servers and calls apart.
+    pub(crate) fn key(&self) -> &IdentityKey {
+        &self.key
+    }
+
+    fn grants(&self) -> MutexGuard<'_, HashMap<String, ApprovalGrant>> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an approval for a while. Where there are too many, it serves one call only.
-    pub(crate) fn grant(&self, key: GrantKey, answers: &str, now: Timestamp, good_for: Duration) {
+    /// Keeps an approval until its end. Where there are too many, it serves one call only.
+    pub(crate) fn grant(&self, grant: ApprovalGrant, now: Timestamp) {
         let mut grants = self.grants();
-        grants.retain(|_, grant| grant.until > now);
-        if grants.len() < MAX_GRANTS || grants.contains_key(&key) {
-            let answers = answers.to_owned();
-            let until = now.after(good_for);
-            grants.insert(key, Grant { answers, until });
+        grants.retain(|_, grant| now < grant.until);
+        if grants.len() < MAX_GRANTS || grants.contains_key(&grant.key) {
+            grants.insert(grant.key.clone(), grant.clone());
+            drop(grants);
+            self.queue(TeamsChange::Grant(Box::new(grant)));
         }
     }
 
-    /// Returns the answers with which this call was approved a short while ago, JSON.
-    pub(crate) fn granted(&self, key: &GrantKey, now: Timestamp) -> Option<String> {
+    /// Returns the approval of this key that is good now.
+    pub(crate) fn granted(&self, key: &str, now: Timestamp) -> Option<ApprovalGrant> {
         let grants = self.grants();
-        let grant = grants.get(key).filter(|grant| grant.until > now)?;
-        Some(grant.answers.clone())
+        grants.get(key).filter(|grant| grant.is_good(now)).cloned()
     }
+
+    /// Adds the approvals in the record: those that this gateway kept before it was started again, and those of other gateways.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) async fn recall_grants(&self, record: &Record) -> Result<(), RecordError> {
+        for grant in record.grants().await? {
+            let mut grants = self.grants();
+            if grants.len() < MAX_GRANTS {
+                grants.entry(grant.key.clone()).or_insert(grant);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the time as conditions see it.
+pub(crate) fn now_in(zone: TimeZone, at: Timestamp) -> Now {
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    let at = at.to_zoned(zone);
+    Now {
+        unix: at.timestamp().as_second(),
+        hour: i64::from(at.hour()),
+        minute: i64::from(at.minute()),
+        weekday: i64::from(at.weekday().to_monday_one_offset()),
+        date: at.date().to_string(),
+    }
+}
+
+/// Returns the digests of the rules that ask for approval.
+fn approval_digests(rules: &Rules) -> HashSet<String> {
+    let approving = rules.rules().iter().filter_map(|rule| {
+        let Decision::Approve(approval) = rule.decision() else {
+            return None;
+        };
+        Some(approval_digest(rule.name(), approval))
+    });
+    approving.collect()
+}
+
+/// Returns the digest of all rules and people, by which the audit tells them apart.
+pub(crate) fn digest_of_rules(rules: &Rules) -> String {
+    let mut hash = Sha256::new();
+    for rule in rules.rules() {
+        hash.update(rule.canonical_text());
+        hash.update("\n");
+    }
+    hash.update(format!("{:?}", rules.people()));
+    HEXLOWER.encode(&hash.finalize()[..16])
 }
 
 impl Current {

@@ -1,4 +1,5 @@
-//! Patterns for names: `*` for any characters, `?` for one. Letters are compared exactly.
+//! Patterns for names: `*` for any characters, `?` for one. Characters are Unicode code points and are compared exactly: neither case nor
+//! ways to spell an accent are alike, so that no name is taken for another.
 
 /// A pattern for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +87,14 @@ mod tests {
             ("", "x", false),
             ("*", "", true),
             ("ü?", "üé", true),
+            // One code point is not the two that look alike, and a wildcard takes whole ones.
+            ("caf\u{e9}", "cafe\u{301}", false),
+            ("caf?", "caf\u{e9}", true),
+            ("caf?", "cafe\u{301}", false),
+            ("caf??", "cafe\u{301}", true),
+            ("?", "\u{1f600}", true),
+            ("file:///srv/*", "file:///srv/\u{e4}/b?c*", true),
+            ("file:///SRV/*", "file:///srv/a", false),
         ] {
             assert_eq!(
                 Glob::new(pattern).matches(name),

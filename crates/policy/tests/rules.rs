@@ -42,6 +42,50 @@ fn warnings(rest: &str) -> Vec<(&'static str, usize, usize)> {
 }
 
 #[test]
+fn a_pattern_that_matches_nothing_is_warned_of_at_its_place() {
+    for (key, pattern, is_warned) in [
+        ("tool", "deploy*", false),
+        ("tool", "ns:deploy", false),
+        ("tool", "deploy ", true),
+        ("tool", "de\tploy", true),
+        ("tool", "tool:deploy", true),
+        ("tool", "prompts:*", true),
+        ("tool", "Resource:file:///a", true),
+        ("tool", "prompt:", true),
+        ("tool", "prompt:*", false),
+        ("tool", "resource:", true),
+        ("tool", "resource:*", false),
+        ("tool", "resource:/etc/*", true),
+        ("tool", "resource:etc", true),
+        ("tool", "resource:*/etc/passwd", false),
+        ("tool", "resource:file:///etc/*", false),
+        ("tool", "resource:FILE:///etc/*", false),
+        ("tool", "resource:file:///a b", true),
+        ("tool", "resource:urn:x:?", false),
+        ("server", "deploy-*", false),
+        ("server", "dépl?y_1", false),
+        ("server", "deploy/*", true),
+        ("server", "my server", true),
+    ] {
+        let rest = format!(
+            "[[rules]]\n{key} = {}\nask = \"caller\"\n",
+            toml_text(pattern)
+        );
+        let expected: &[_] = &[("unmatched-pattern", 2, key.len() + 4)];
+        let found = warnings(&rest);
+        assert_eq!(
+            found,
+            &expected[..usize::from(is_warned)],
+            "{key} {pattern:?}"
+        );
+    }
+}
+
+fn toml_text(text: &str) -> String {
+    format!("\"{}\"", text.replace('\t', "\\t"))
+}
+
+#[test]
 fn each_mistake_has_its_line_and_column() {
     for (rest, expected) in [
         (

@@ -31,6 +31,11 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     others: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    /// For a question that the gateway asks before a call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    approval: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -42,6 +47,7 @@ struct Entry<'a> {
 pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
+    let team = row.team.as_deref();
     let entry = Entry {
         at: now.as_millis(),
         event: event.as_str(),
@@ -52,6 +58,8 @@ pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
         kind: body.kind.map(CallKind::word),
         target: body.target.as_deref(),
         others: &body.others,
+        rule: team.map(|team| team.rule.as_str()),
+        approval: team.is_some_and(|team| team.is_approval),
         by: row.lifecycle.ended_by(),
         reason: delivery.as_deref().or_else(|| row.lifecycle.reason()),
         fields: &body.fields,

@@ -78,6 +78,12 @@ impl IdentityKey {
         HEXLOWER.encode(&self.mac(purpose, parts))
     }
 
+    /// Returns the key of the grant for a call, by its digest, of a caller at a server (its key), under the rule of this digest.
+    pub fn grant_key(&self, caller: &str, server: &str, call: &str, rule_digest: &str) -> String {
+        let parts = [caller, server, call, rule_digest].map(str::as_bytes);
+        self.hash("grant", &parts)
+    }
+
     /// Returns a key of its own for another purpose.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         self.mac(purpose, &[])

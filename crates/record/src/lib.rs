@@ -17,6 +17,7 @@
 //! | [`timeline`] | what happened to such a question, in order |
 //! | [`outbox`] | the messages to people that are made of it |
 //! | `calls` | calls that nobody waits for, and their results |
+//! | [`grants`] | approvals that are good for a while |
 //! | [`candidates`] | the calls that a question may be for |
 //! | `presence` | whether other gateways share the record, and what they left in it |
 //! | [`identity`] | whose a question is: server, caller, call and question |
@@ -34,6 +35,7 @@ mod create;
 mod deliver;
 pub mod encryption;
 mod event;
+pub mod grants;
 pub mod identity;
 pub mod key_files;
 mod known;

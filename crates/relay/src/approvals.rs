@@ -194,23 +194,37 @@ impl Relay {
         call.keep(frame.bytes_of(frame.text()));
         let key = self.calls.insert(call);
         self.calls.end_upstream(key);
-        let schema = self.catalog.facts_of(kind, &summary.target);
-        let schema = schema.and_then(|tool| tool.input_schema.as_deref());
-        let request = approval_request(&self.shown_server(), &summary, &approval, schema);
+        let may_learn = kind == CallKind::Tool
+            && !approval.edit.is_empty()
+            && self.catalog.may_learn_of(&summary.target);
         let waiting = Waiting { approval, summary };
         self.approvals.waiting.insert(key, waiting);
-        if let Err(refusal) = self.open_ask(
-            frame.at(),
-            key.into(),
-            Origin::Approval,
-            request,
-            None,
-            None,
-        ) {
-            self.remove_call(key);
-            return self.reject(frame, &refusal);
+        if may_learn {
+            self.list_tools_for(frame.at(), key);
+        } else {
+            self.open_approval(frame.at(), key);
         }
         ClientForward::Handled
+    }
+
+    /// People are asked about a call that waits, unless it was given up meanwhile.
+    pub(crate) fn open_approval(&mut self, now: Timestamp, key: CallId) {
+        let call = self.calls.get(key);
+        let found = self.approvals.waiting.get(&key).zip(
+            call.and_then(|call| Some((call.stream()?, call.client_id().clone(), call.kind()?))),
+        );
+        let Some((waiting, (stream, id, kind))) = found else {
+            return;
+        };
+        let Waiting { approval, summary } = waiting;
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        let schema = tool.and_then(|tool| tool.input_schema.as_deref());
+        let request = approval_request(&self.shown_server(), summary, approval, schema);
+        let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
+        if let Err(refusal) = asked {
+            self.remove_call(key);
+            self.tell_client(stream, refusal.to_response(&id), true);
+        }
     }
 
     /// People have decided about a call: it is made, or ends.
@@ -264,7 +278,8 @@ impl Relay {
         }
         if let Some(decisions) = self.settings.decisions.clone() {
             let edited = with_edits(&text, &answers).map_or_else(Vec::new, |(_, edited)| edited);
-            decisions.approved(now, &summary, &approval, &answers, &edited);
+            let question = records.first().map(String::as_str);
+            decisions.approved(now, &summary, &approval, &answers, &edited, question);
         }
         let delivery = self.deliveries.begin(records, None);
         let rule = approval.people.rule;
@@ -503,10 +518,13 @@ fn approval_request(
     approval: &Approval,
     schema: Option<&str>,
 ) -> ElicitRequest {
-    let words = format!(
+    let mut words = format!(
         "Approve this call? The rule `{}` requires approval before {} of {server} is called.",
         approval.people.rule, call.target
     );
+    if schema.is_none() && !approval.edit.is_empty() {
+        words.push_str(" Its arguments can be approved or declined, but not changed: the server does not say what they may be.");
+    }
     let schema: Value = schema
         .and_then(|schema| serde_json::from_str(schema).ok())
         .unwrap_or_default();

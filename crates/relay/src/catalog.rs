@@ -24,6 +24,10 @@ pub(crate) struct Catalog {
     facts: HashMap<String, ToolFacts>,
     /// The size of all schemas in there.
     schema_bytes: usize,
+    /// `true` if the gateway itself has read the whole list since the server last said that it has changed.
+    is_whole: bool,
+    /// `true` if the list has changed since the facts in there.
+    has_changed: bool,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +136,19 @@ impl Catalog {
     /// Forgets which tools have output schemas: the server has others now. Facts for rules stay, to see which change.
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
+        self.is_whole = false;
+        self.has_changed = true;
+    }
+
+    /// The gateway itself has read the whole list.
+    pub(crate) fn set_whole(&mut self) {
+        self.is_whole = true;
+        self.has_changed = false;
+    }
+
+    /// Returns `true` if asking the server for its list may tell more of this tool than is known.
+    pub(crate) fn may_learn_of(&self, tool: &str) -> bool {
+        !self.is_whole && (self.has_changed || !self.facts.contains_key(tool))
     }
 
     /// Returns `false` only for a tool that was listed without an output schema.

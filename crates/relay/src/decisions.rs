@@ -20,7 +20,8 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         call: Option<(&CallSummary, Option<&ToolFacts>)>,
         question: QuestionParts<'_>,
     ) -> Planned;
-    /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers.
+    /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers; `question` is the record's id of
+    /// the question in which people approved it.
     fn approved(
         &self,
         now: Timestamp,
@@ -28,6 +29,7 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         approval: &Approval,
         answers: &str,
         edited: &[String],
+        question: Option<&str>,
     );
 }
 

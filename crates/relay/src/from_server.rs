@@ -167,6 +167,9 @@ impl Relay {
         if let Some(down) = self.probe_answered(now, &id, frame) {
             return down;
         }
+        if self.tools_listed(now, &id, frame) {
+            return ServerForward::Handled;
+        }
         let Some(key) = self.calls.by_upstream(&id) else {
             // An answer to a call that was given up: the client knows that id for another, or not at all.
             return ServerForward::Handled;
@@ -251,12 +254,7 @@ impl Relay {
         };
         let lists_tools = call.lists_tools();
         if lists_tools && let Some(result) = frame.result() {
-            self.catalog.learn(result);
-            if self.settings.decisions.is_some() {
-                for tool in self.catalog.learn_facts(result) {
-                    tracing::warn!(server = %self.settings.server, %tool, "the annotations of a tool have changed, which rules may look at");
-                }
-            }
+            self.learn_tools(result);
         }
         let Some(call) = self.calls.get(key) else {
             return ServerForward::Handled;

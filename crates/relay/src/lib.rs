@@ -30,6 +30,7 @@
 //! | `new_asks`, `asks/` | a question is checked and recorded; open questions: the table, one question, its calls |
 //! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | [`decisions`], `approvals` | an operator's decisions, as the shell makes them; calls that wait for approval |
+//! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
 //! | `limits` | size, number and rate of questions |
 //! | `attribution` | the call that a pushed question is for |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
@@ -87,6 +88,7 @@ mod server_requests;
 mod server_round;
 pub mod settings;
 mod timers;
+mod tool_listing;
 mod turns;
 mod unattended;
 mod unattended_calls;
@@ -126,6 +128,7 @@ use round_states::RoundStates;
 use server_requests::ServerRequests;
 pub use settings::{Audience, RelaySettings};
 use timers::{Timer, Timers};
+use tool_listing::ToolListing;
 use turns::Turns;
 use unattended::Unattended;
 
@@ -174,6 +177,7 @@ pub struct Relay {
     client_rounds: ClientRounds,
     server_requests: ServerRequests,
     timers: Timers,
+    tool_listing: ToolListing,
     outbox: Outbox,
 }
 
@@ -199,6 +203,7 @@ impl Relay {
             client_rounds: ClientRounds::default(),
             server_requests: ServerRequests::default(),
             timers: Timers::default(),
+            tool_listing: ToolListing::default(),
             outbox: Outbox::default(),
             settings,
         }
@@ -355,6 +360,7 @@ impl Relay {
                 Timer::Retry(call) => self.retry_upstream(now, call),
                 Timer::DropUnattended(call) => self.drop_unattended(call),
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
+                Timer::ToolsListing => self.end_listing(now),
             }
             self.next_turns();
         }

@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     DropUnattended(CallId),
     /// The question was not answered in time.
     AskExpired(AskId),
+    /// The server did not list its tools in time.
+    ToolsListing,
 }
 
 /// All timers that run.

@@ -132,7 +132,7 @@ impl AuditArgs {
 }
 
 /// Formats a time, given in milliseconds since 1970, for people.
-pub(super) fn moment(millis: i64) -> Option<String> {
+pub(crate) fn moment(millis: i64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(millis).ok()?;
     Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
@@ -151,26 +151,48 @@ fn line(entry: &Value) -> String {
     let word = |name: &str| harmless(entry[name].as_str().unwrap_or("-")).into_owned();
     let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
     let id: String = word("id").chars().take(8).collect();
-    let mut said = format!(
-        "{at}  {id}  {:<9}  {} / {}",
-        word("event"),
-        word("server"),
-        word("target")
-    );
+    let mut said = format!("{at}  {id}  {:<9}", word("event"));
+    let is_there = |name: &str| entry[name].is_string();
+    // Events of logins, keys and rules are about no server.
+    if is_there("server") || is_there("target") {
+        said.extend(["  ", &*word("server"), " / ", &*word("target")]);
+    }
     // Where the server did not say for which call it asks.
     for other in entry["others"].as_array().into_iter().flatten() {
         said.extend([" or ", &*harmless(other.as_str().unwrap_or("-"))]);
     }
-    let fields: Vec<&str> = entry["fields"]
-        .as_array()
+    // Names of a form's fields, or pointers to arguments that an approver changed.
+    let fields: Vec<&str> = ["fields", "edited"]
         .into_iter()
+        .filter_map(|name| entry[name].as_array())
         .flatten()
         .filter_map(Value::as_str)
         .collect();
     if !fields.is_empty() {
         said.extend(["  [", &*harmless(&fields.join(", ")), "]"]);
     }
-    if entry["by"].is_string() {
+    if is_there("rule") {
+        said.extend(["  rule ", &*word("rule")]);
+        // Whose call it is.
+        if is_there("principal") && !is_there("by") {
+            said.extend(["  for ", &*word("principal")]);
+        }
+    }
+    for (name, before) in [("digest", "  rules "), ("before", " instead of ")] {
+        if is_there(name) {
+            let digest: String = word(name).chars().take(8).collect();
+            said.extend([before, &*digest]);
+        }
+    }
+    for (name, before) in [("act", "  "), ("to", "  to "), ("person", "  of ")] {
+        if is_there(name) {
+            said.extend([before, &*word(name)]);
+        }
+    }
+    if let Some(until) = entry["until"].as_i64().and_then(moment) {
+        said.extend(["  good until ", &*until]);
+    }
+    if is_there("by") {
         let who = word("by");
         // `on the command line` and the like say already how it was done.
         let is_place = ["in the ", "on the ", "over the "]
@@ -178,10 +200,10 @@ fn line(entry: &Value) -> String {
             .any(|start| who.starts_with(start));
         said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
     }
-    if entry["channel"].is_string() {
+    if is_there("channel") {
         said.extend(["  through ", &*word("channel")]);
     }
-    if entry["reason"].is_string() {
+    if is_there("reason") {
         said.extend(["  ", &*word("reason")]);
     }
     said
@@ -192,6 +214,41 @@ mod tests {
     use serde_json::json;
 
     use super::line;
+
+    #[test]
+    fn what_rules_and_people_did_is_said_with_its_actor() {
+        for (entry, said) in [
+            (
+                json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "fedcba987654", "rules": 3, "by": "owner"}),
+                "rules-loaded  rules 01234567 instead of fedcba98  by owner",
+            ),
+            (
+                json!({"event": "refused-by-rule", "server": "s", "target": "t", "rule": "never", "principal": "key-1"}),
+                "refused-by-rule  s / t  rule never  for key-1",
+            ),
+            (
+                json!({"event": "approval-granted", "server": "s", "target": "t", "rule": "r", "principal": "local",
+                    "edited": ["/path"], "until": 1_000, "by": "person:ada, person:bob"}),
+                "approval-granted  s / t  [/path]  rule r  good until 1970-01-01 00:00:01 UTC  by person:ada, person:bob",
+            ),
+            (
+                json!({"event": "act-refused", "server": "s", "target": "t", "rule": "r", "principal": "local", "act": "fill",
+                    "reason": "not-addressed", "by": "person:eve"}),
+                "act-refused  s / t  rule r  fill  by person:eve  not-addressed",
+            ),
+            (
+                json!({"event": "delegated", "server": "s", "target": "t", "rule": "r", "to": "group:leads", "by": "person:ada"}),
+                "delegated  s / t  rule r  to group:leads  by person:ada",
+            ),
+            (
+                json!({"event": "sign-in", "by": "person:ada"}),
+                "sign-in    by person:ada",
+            ),
+        ] {
+            let line = line(&entry);
+            assert!(line.ends_with(said), "{line}");
+        }
+    }
 
     #[test]
     fn an_event_says_who_or_where_in_plain_words() {

@@ -79,6 +79,8 @@ pub enum AuditEvent {
     ApprovalGranted,
     /// A call was made by an approval that had been granted before.
     GrantUsed,
+    /// Approvals that had been granted count no more, since their rule was changed.
+    GrantVoid,
     /// A person logged in to the inbox.
     Login,
     /// A session of the inbox was ended by a person.
@@ -118,7 +120,7 @@ impl AuditEvent {
     ];
 
     /// The events that a gateway tells of.
-    pub const OF_GATEWAY: [Self; 40] = [
+    pub const OF_GATEWAY: [Self; 41] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -149,6 +151,7 @@ impl AuditEvent {
         Self::RefusedByRule,
         Self::ApprovalGranted,
         Self::GrantUsed,
+        Self::GrantVoid,
         Self::Login,
         Self::SessionsRevoked,
         Self::Insisted,
@@ -197,6 +200,7 @@ impl AuditEvent {
             Self::RefusedByRule => "refused-by-rule",
             Self::ApprovalGranted => "approval-granted",
             Self::GrantUsed => "grant-used",
+            Self::GrantVoid => "grant-void",
             Self::Login => "login",
             Self::SessionsRevoked => "sessions-revoked",
             Self::Insisted => "insisted",

@@ -47,7 +47,7 @@ impl Caller {
     }
 
     /// The holder of an API key.
-    pub(super) fn of_key(binding: String, id: &str, name: &str) -> Self {
+    pub(crate) fn of_key(binding: String, id: &str, name: &str) -> Self {
         Self {
             subject: id.to_owned(),
             name: name.to_owned(),

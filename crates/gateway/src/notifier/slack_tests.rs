@@ -14,7 +14,7 @@ use mcp_elicit_policy::quorum::Actor;
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Acted, TeamAct};
-use mcp_elicit_record::{Record, audit, clock};
+use mcp_elicit_record::{IdentityKey, Record, audit, clock};
 use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -67,7 +67,7 @@ impl Rig {
         }
         let text = format!("{file}{}", slack_table(&workspace, folder.path(), true));
         let rules = Arc::new(Rules::parse(&text).unwrap());
-        let (teams, _events) = Teams::new(rules.clone());
+        let (teams, _events) = Teams::new(rules.clone(), IdentityKey::random().unwrap());
         let record = record();
         let pages_only = Arc::new(AtomicBool::new(false));
         let only = pages_only.clone();

@@ -12,7 +12,8 @@ use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller};
 use mcp_elicit_record::{
-    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey, audit, clock,
+    Commit, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    audit, clock,
 };
 use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
@@ -170,7 +171,7 @@ async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String
 
 fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
     let rules = Arc::new(Rules::parse(text).unwrap());
-    let (teams, _events) = Teams::new(rules.clone());
+    let (teams, _events) = Teams::new(rules.clone(), IdentityKey::random().unwrap());
     let config = ConfiguredChannels::read(text, &rules).unwrap();
     let open = OpenChannels::open(Some(&config), &rules).unwrap();
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));

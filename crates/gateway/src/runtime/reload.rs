@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use data_encoding::HEXLOWER;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::team::RulesEvent;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::Runtime;
+use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
+use super::{Runtime, SWEEP_INTERVAL};
 use crate::config::{Config, ConfigError};
-use crate::teams::Teams;
+use crate::teams::{Teams, TeamsChange, digest_of_rules};
 
 /// Why a configuration that was read again is not used.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +33,22 @@ pub enum ReloadError {
 
 impl Runtime {
     /// Puts the rules of a configuration in force, where it has any.
-    pub(super) fn start_teams(&mut self, config: &Config) {
+    pub(super) async fn start_teams(&mut self, config: &Config) {
         let Some(rules) = &config.teams else {
             return;
         };
-        let (teams, events) = Teams::new(rules.clone());
-        teams.tell(loaded(rules));
-        tokio::spawn(write_events(self.record.clone(), events));
+        let key = self.record.identity_key().clone();
+        let (teams, changes) = Teams::new(rules.clone(), key);
+        teams.tell(loaded(rules, None));
+        tokio::spawn(write_changes(self.record.clone(), changes));
+        if !config.in_memory {
+            let recalled = teams.recall_grants(&self.record);
+            if let Ok(Err(fault)) = tokio::time::timeout(INBOX_CHECK_INTERVAL, recalled).await {
+                // What is wrong with the record is told when it is first needed.
+                tracing::warn!(%fault, "approvals that are still good could not be read: people are asked again");
+            }
+            tokio::spawn(recall_grants(self.record.clone(), teams.clone()));
+        }
         self.teams = Some(teams);
     }
 
@@ -60,13 +68,15 @@ impl Runtime {
         };
         match next(text) {
             Ok((rules, channels)) => {
-                teams.tell(loaded(&rules));
+                let before = digest_of_rules(&teams.rules());
+                teams.tell(loaded(&rules, Some(before)));
                 teams.replace(rules);
                 self.replace_channels(channels);
                 Ok(())
             }
             Err(error) => {
-                teams.tell(RulesEvent::Rejected);
+                let digest = digest_of_rules(&teams.rules());
+                teams.tell(RulesEvent::Rejected { digest });
                 Err(error)
             }
         }
@@ -134,23 +144,28 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-fn loaded(rules: &Rules) -> RulesEvent {
-    let all = rules.rules();
-    let mut hash = Sha256::new();
-    for rule in all {
-        hash.update(format!("{:?} {:?}\n", rule.name(), rule.decision()));
-    }
-    hash.update(format!("{:?}", rules.people()));
+fn loaded(rules: &Rules, before: Option<String>) -> RulesEvent {
     RulesEvent::Loaded {
-        digest: HEXLOWER.encode(&hash.finalize()[..16]),
-        rules: all.len(),
+        digest: digest_of_rules(rules),
+        before,
+        rules: rules.rules().len(),
     }
 }
 
-async fn write_events(record: Arc<Record>, mut events: mpsc::Receiver<RulesEvent>) {
-    while let Some(event) = events.recv().await {
-        if let Err(fault) = record.note_rules(&event).await {
-            tracing::error!(%fault, "an event of the rules could not be written into the audit");
+async fn write_changes(record: Arc<Record>, mut changes: mpsc::Receiver<TeamsChange>) {
+    while let Some(change) = changes.recv().await {
+        if let Err(fault) = change.write(&record).await {
+            tracing::error!(%fault, "an event of the rules, or an approval, could not be written into the record");
+        }
+    }
+}
+
+/// Learns of the approvals that other gateways on the same record keep, and deletes those that have ended.
+async fn recall_grants(record: Arc<Record>, teams: Arc<Teams>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        if let Err(fault) = teams.recall_grants(&record).await {
+            tracing::warn!(%fault, "approvals of other gateways could not be read");
         }
     }
 }

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
+use crate::bind::ServerOfCalls;
 use crate::callers::CurrentCaller;
 use crate::frame::Frame;
 use crate::local_responder::LocalResponses;
@@ -152,10 +153,13 @@ impl Session {
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
-            decisions: who
-                .teams
-                .as_ref()
-                .map(|teams| teams.decisions(&who.server, who.caller.clone(), settings.open_for)),
+            decisions: who.teams.as_ref().map(|teams| {
+                let server = ServerOfCalls {
+                    name: who.server.clone(),
+                    key: who.identity.server.key.clone(),
+                };
+                teams.decisions(server, who.caller.clone(), settings.open_for)
+            }),
             ..settings
         };
         let relay = Mutex::new(Relay::new(settings, seal));

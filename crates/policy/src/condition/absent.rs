@@ -40,6 +40,14 @@ impl Condition {
         match *self {}
     }
 
+    pub(crate) fn recall(
+        &self,
+        _environment: &Environment<'_>,
+        _gaps: &[&'static str],
+    ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
+        match *self {}
+    }
+
     pub(crate) fn evaluate(&self, _environment: &Environment<'_>) -> Result<bool, ConditionError> {
         match *self {}
     }

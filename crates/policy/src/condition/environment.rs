@@ -79,6 +79,19 @@ impl<'f> Environment<'f> {
         }
     }
 
+    /// Returns `true` if a path, by its number, is neither among these names of facts that are not known nor below one.
+    pub(super) fn is_known(&self, path: usize, gaps: &[&'static str]) -> bool {
+        let Some(path) = self.names.paths.get(path) else {
+            return false;
+        };
+        let begins = |long: &[&str], short: &[&str]| long.starts_with(short);
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        !gaps.iter().any(|gap| {
+            let gap: Vec<&str> = gap.split('.').collect();
+            begins(&path, &gap) || begins(&gap, &path)
+        })
+    }
+
     /// Returns what stands at a path, by its number, if it is text, a whole number or a truth.
     pub(super) fn scalar(&self, path: usize) -> Option<Scalar<'_>> {
         let path = self.names.paths.get(path)?;

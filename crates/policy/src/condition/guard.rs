@@ -113,6 +113,14 @@ impl Guard {
         Some((*path, texts.collect::<Option<_>>()?))
     }
 
+    /// Returns `true` if nothing that the conjunct reads is among these names of facts that are not known.
+    pub(super) fn is_known(&self, environment: &Environment<'_>, gaps: &[&'static str]) -> bool {
+        match self {
+            Self::InGroups(_) => !gaps.contains(&"groups"),
+            Self::Equals(path, _) => environment.is_known(*path, gaps),
+        }
+    }
+
     /// Returns the truth of the conjunct, where it can be told without CEL.
     pub(super) fn holds(&self, environment: &Environment<'_>) -> Option<bool> {
         match self {

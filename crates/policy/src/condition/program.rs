@@ -133,6 +133,32 @@ impl Condition {
         if all { Ok(true) } else { self.run(environment) }
     }
 
+    /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in their place is not
+    /// read.
+    pub(crate) fn recall(
+        &self,
+        environment: &Environment<'_>,
+        gaps: &[&'static str],
+    ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
+        let is_read = |gap: &&&str| {
+            let (name, member) = gap.split_once('.').unwrap_or((gap, ""));
+            // A member may be spelled in several ways, so its name counts wherever it stands.
+            self.reads(&[name]).is_some() && self.source.contains(member)
+        };
+        let needed: Vec<&'static str> = gaps.iter().filter(is_read).copied().collect();
+        if needed.is_empty() {
+            return Ok(self.evaluate(environment));
+        }
+        // One false conjunct makes the whole false, whatever the others are.
+        let is_false = |guard: &Guard| {
+            guard.is_known(environment, gaps) && guard.holds(environment) == Some(false)
+        };
+        if self.guards.iter().any(is_false) {
+            return Ok(Ok(false));
+        }
+        Err(needed)
+    }
+
     /// Returns what CEL alone makes of the condition.
     pub(super) fn run(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
         let mut context = Context::with_env(Arc::clone(&ENV));

@@ -105,12 +105,7 @@ impl Rule {
         if !self.is_for_server(facts.server) {
             return Verdict::Skip(SkipReason::Server);
         }
-        let is_for_target = match (&self.targets, &facts.call) {
-            (super::Targets::All, _) => true,
-            (targets, Some(call)) => targets.matches(call.kind, call.target),
-            (_, None) => return Verdict::Error(ConditionError::UnknownCall),
-        };
-        if !is_for_target {
+        if self.is_for_target(facts) == Some(false) {
             return Verdict::Skip(SkipReason::Tool);
         }
         if self.needs_question {
@@ -130,9 +125,22 @@ impl Rule {
             .as_ref()
             .map(|condition| condition.evaluate(environment))
         {
-            None | Some(Ok(true)) => Verdict::Match,
+            // For no call is the rule then, whichever asks.
             Some(Ok(false)) => Verdict::Skip(SkipReason::When),
             Some(Err(error)) => Verdict::Error(error),
+            None | Some(Ok(true)) if self.is_for_target(facts).is_none() => {
+                Verdict::Error(ConditionError::UnknownCall)
+            }
+            None | Some(Ok(true)) => Verdict::Match,
+        }
+    }
+
+    /// Returns `true` if the rule is for what is called; `None` where the call is not known, and the rule is not for all.
+    pub(super) fn is_for_target(&self, facts: &Facts<'_>) -> Option<bool> {
+        match (&self.targets, &facts.call) {
+            (super::Targets::All, _) => Some(true),
+            (targets, Some(call)) => Some(targets.matches(call.kind, call.target)),
+            (_, None) => None,
         }
     }
 }

@@ -8,6 +8,7 @@ mod decide;
 mod order;
 mod plan_reader;
 mod read;
+mod recall;
 mod rule_reader;
 mod targets;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use self::decide::Index;
 pub use self::decide::{Admit, Planned, Preview, RuleError, SkipReason, Skipped};
 pub use self::read::Loaded;
+pub use self::recall::{Candidate, Gaps, Recall, Verdict};
 pub use self::targets::Coverage;
 use self::targets::Targets;
 use crate::condition::{Condition, Interner};
@@ -101,6 +103,22 @@ impl Rule {
     /// Returns what the rule decides.
     pub fn decision(&self) -> &Decision {
         &self.decision
+    }
+
+    /// Returns all that the rule says, in one spelling, wherever it stands in the file: for a digest.
+    pub fn canonical_text(&self) -> String {
+        let Self {
+            name,
+            line: _,
+            servers,
+            targets,
+            condition,
+            decision,
+            on_error,
+            phase: _,
+            needs_question: _,
+        } = self;
+        format!("{name:?} {servers:?} {targets:?} {condition:?} {decision:?} {on_error:?}")
     }
 
     /// Returns the step at which the rule is read.

@@ -326,9 +326,72 @@ fn patterns<'t>(
                 format!("a pattern of `{key}` has 1 to 1,024 bytes"),
                 "",
             );
+        } else if let Some((message, help)) = unmatched(key, text) {
+            reader.warning(*at, "unmatched-pattern", message, help);
         }
     }
     Some(patterns)
+}
+
+/// Returns why a pattern matches nothing that there can be, and what to write.
+fn unmatched(key: &str, text: &str) -> Option<(String, String)> {
+    if text.trim() != text || text.contains(char::is_control) {
+        let message = format!(
+            "the pattern {text:?} has a space at an end or a control character, which no name has"
+        );
+        return Some((message, "take it out".to_owned()));
+    }
+    if key == "server" {
+        let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '*' | '?');
+        let other = text.chars().find(|c| !is_allowed(*c))?;
+        let message = format!("the pattern `{text}` has {other:?}, which no name of a server has");
+        let help = "a server's name is that of [servers.NAME]: letters, digits, `-` and `_`";
+        return Some((message, help.to_owned()));
+    }
+    let (before, name) = text.split_once(':')?;
+    let message = match before {
+        "prompt" | "resource" if name.is_empty() => {
+            format!("the pattern `{text}` matches an empty name only")
+        }
+        "resource" if !may_be_uri(name) => {
+            format!(
+                "the pattern `{text}` matches no URI: one begins with a scheme, such as `file://`"
+            )
+        }
+        "prompt" | "resource" => return None,
+        other => {
+            let singular = other.to_lowercase();
+            let singular = singular.trim_end_matches('s');
+            if !["tool", "prompt", "resource"].contains(&singular) {
+                return None;
+            }
+            let message =
+                format!("the pattern `{text}` is for tools whose name begins with `{other}:`");
+            let help = match singular {
+                "tool" => format!("write `{name}`"),
+                kind => format!("write `{kind}:{name}`"),
+            };
+            return Some((message, help));
+        }
+    };
+    let help = "`*` stands for any characters, as in `prompt:*` and `resource:file:///srv/*`";
+    Some((message, help.to_owned()))
+}
+
+/// Returns `true` if some URI may match the pattern.
+fn may_be_uri(pattern: &str) -> bool {
+    if pattern.contains(char::is_whitespace) {
+        return false;
+    }
+    let scheme = pattern.split([':', '*']).next().unwrap_or_default();
+    let is_scheme = |(at, c): (usize, char)| match c {
+        '?' => true,
+        c if at == 0 => c.is_ascii_alphabetic(),
+        c => c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'),
+    };
+    // A scheme ends with a colon, which a wildcard may stand for.
+    let has_end = pattern.contains([':', '*', '?']);
+    has_end && scheme.char_indices().all(is_scheme) && !pattern.starts_with(':')
 }
 
 fn targets<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Targets {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::fault_injection::Failing;
 
 use super::{
-    Body, Change, Durability, Filter, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store, Write,
-    Writer, chained,
+    Body, Change, Durability, Filter, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
+    StoredGrant, Write, Writer, chained,
 };
 
 fn row(id: &str, at: u64) -> Row {
@@ -472,6 +472,52 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
     assert!(below.find("b".to_owned()).await.unwrap().is_none());
 }
 
+/// Approvals are kept until their end, each in the place of an earlier one of its key.
+async fn keeps_grants(store: &dyn Store) {
+    let at = Timestamp::from_millis;
+    let grant = |key: &str, until: u64| StoredGrant {
+        key: key.to_owned(),
+        question: Some("q".to_owned()),
+        rule: "careful".to_owned(),
+        rule_digest: "d".to_owned(),
+        answers: vec![7, 8],
+        at: at(1_000),
+        until: at(until),
+    };
+    for (key, until) in [("a", 2_000), ("b", 3_000), ("c", 4_000), ("b", 5_000)] {
+        store.keep_grant(grant(key, until)).await.unwrap();
+    }
+    let sorted = async |now| {
+        let mut grants = store.grants(at(now)).await.unwrap();
+        grants.sort_by(|a, b| a.key.cmp(&b.key));
+        grants
+    };
+    assert_eq!(
+        sorted(1_999).await,
+        [grant("a", 2_000), grant("b", 5_000), grant("c", 4_000)]
+    );
+    assert_eq!(sorted(2_000).await, [grant("b", 5_000), grant("c", 4_000)]);
+    assert_eq!(sorted(0).await.len(), 2, "one that has ended is gone");
+    store
+        .drop_grants(vec!["b".to_owned(), "z".to_owned()])
+        .await
+        .unwrap();
+    assert_eq!(sorted(0).await, [grant("c", 4_000)]);
+}
+
+#[tokio::test]
+async fn every_store_keeps_grants() {
+    keeps_grants(&Memory::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    keeps_grants(&Sqlite::open(&path).await.unwrap()).await;
+    let again = Sqlite::open(&path).await.unwrap();
+    assert_eq!(
+        again.grants(Timestamp::from_millis(0)).await.unwrap().len(),
+        1
+    );
+}
+
 /// A file of the first version: what was asked, answered and audited then is still there, as data.
 #[tokio::test]
 async fn a_file_of_an_older_version_is_brought_up_to_date() {
@@ -518,6 +564,8 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
         "the open one's deadline, and the answer's end"
     );
     assert_eq!(store.audit(1, 9).await.unwrap().len(), 1);
+    assert_eq!(store.grants(at(0)).await.unwrap(), []);
+    keeps_grants(&store).await;
     assert!(
         store
             .change(vec![change(acted(&listed[0]), 0)])

@@ -7,7 +7,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, Memory, Page, Row, Store, StoreError, Stored, Write,
+    AuditEntry, Filter, FinishedCall, Memory, Page, Row, Store, StoreError, Stored, StoredGrant,
+    Write,
 };
 
 /// Fails as often as it is told to.
@@ -78,6 +79,18 @@ impl Store for Failing {
 
     fn learned(&self, server: String) -> Stored<'_, Option<String>> {
         self.below.learned(server)
+    }
+
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+        self.below.keep_grant(grant)
+    }
+
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+        self.below.grants(now)
+    }
+
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        self.below.drop_grants(keys)
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {

@@ -12,7 +12,7 @@ use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, Page, Row, SERVERS_LEARNED, Store, Stored,
-    Write, chained,
+    StoredGrant, Write, chained,
 };
 
 #[derive(Default)]
@@ -20,6 +20,7 @@ struct Inner {
     rows: BTreeMap<String, Row>,
     audit: Vec<AuditEntry>,
     calls: BTreeMap<String, FinishedCall>,
+    grants: BTreeMap<String, StoredGrant>,
     key: Option<ChainKey>,
     outbox: Outbox,
     /// The facts learned of servers, and when.
@@ -248,6 +249,24 @@ impl Store for Memory {
                 .map(|(_, learned)| learned.clone())
         });
         async { Ok(learned) }.boxed()
+    }
+
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+        self.with(|inner| inner.grants.insert(grant.key.clone(), grant));
+        async { Ok(()) }.boxed()
+    }
+
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+        let grants = self.with(|inner| {
+            inner.grants.retain(|_, grant| now < grant.until);
+            inner.grants.values().cloned().collect()
+        });
+        async { Ok(grants) }.boxed()
+    }
+
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        self.with(|inner| inner.grants.retain(|key, _| !keys.contains(key)));
+        async { Ok(()) }.boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {

@@ -171,6 +171,25 @@ pub struct FinishedCall {
     pub until: Timestamp,
 }
 
+/// An approval that is good for a while, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredGrant {
+    /// Finds it again; a keyed hash in hex.
+    pub key: String,
+    /// The question in which people approved the call.
+    pub question: Option<String>,
+    /// The rule by name.
+    pub rule: String,
+    /// The digest of the rule.
+    pub rule_digest: String,
+    /// The approvers' answers, sealed.
+    pub answers: Vec<u8>,
+    /// When people approved the call.
+    pub at: Timestamp,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
 /// A group of writes that is made as a whole or not at all.
 #[derive(Clone, Debug)]
 pub enum Write {
@@ -311,6 +330,12 @@ pub trait Store: Send + Sync + 'static {
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
     /// Deletes results that are kept no longer, and returns the others.
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>>;
+    /// Keeps an approval that is good for a while, in the place of one of the same key.
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()>;
+    /// Deletes approvals that have ended, and returns the others.
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>>;
+    /// Deletes the approvals of these keys.
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
 

@@ -4,6 +4,7 @@
 //! A question that is being asked waits for this, so a write is one trip to the connection's thread: a transaction of
 //! several statements sent as one, which does all or nothing by its own conditions.
 
+mod grants;
 mod outbox;
 mod questions;
 
@@ -21,13 +22,13 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, Page, Row,
-    SERVERS_LEARNED, Store, StoreError, Stored, Write,
+    SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
 use crate::state_file;
 use questions::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
@@ -35,6 +36,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("learned.sql"),
     include_str!("team.sql"),
     include_str!("outbox.sql"),
+    include_str!("grants.sql"),
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
@@ -56,7 +58,8 @@ const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// Forgets the servers of which something was learned longest ago.
 const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT server FROM learned ORDER BY at DESC LIMIT ?1)";
 
-/// The numbers of values that are sealed, and of links that were made with a key.
+/// The numbers of values that are sealed and waited for, and of links that were made with a key. An approval whose key is lost counts for
+/// nothing, and people are asked again.
 const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
     + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
 
@@ -476,6 +479,18 @@ impl Store for Sqlite {
             Ok(learned)
         }
         .boxed()
+    }
+
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+        self.keep_one_grant(grant).boxed()
+    }
+
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+        self.good_grants(now).boxed()
+    }
+
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        self.delete_grants(keys).boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {

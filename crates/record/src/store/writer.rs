@@ -17,7 +17,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
-use super::{AuditEntry, Filter, FinishedCall, Page, Row, Store, StoreError, Stored, Write};
+use super::{
+    AuditEntry, Filter, FinishedCall, Page, Row, Store, StoreError, Stored, StoredGrant, Write,
+};
 
 /// The time that a write that nobody waits for waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
@@ -369,6 +371,18 @@ impl Store for Writer {
 
     fn learned(&self, server: String) -> Stored<'_, Option<String>> {
         self.shared.store.learned(server)
+    }
+
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+        self.shared.store.keep_grant(grant)
+    }
+
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+        self.shared.store.grants(now)
+    }
+
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        self.shared.store.drop_grants(keys)
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {

@@ -43,6 +43,7 @@ impl Decisions for Fixed {
         approval: &Approval,
         answers: &str,
         _: &[String],
+        _: Option<&str>,
     ) {
         let said = format!("{} {answers}", approval.people.rule);
         self.approved.lock().unwrap().push(said);
@@ -361,7 +362,16 @@ impl Decisions for EditsIntoRefusal {
         Planned::Caller { open_for: None }
     }
 
-    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &str, _: &[String]) {}
+    fn approved(
+        &self,
+        _: Timestamp,
+        _: &CallSummary,
+        _: &Approval,
+        _: &str,
+        _: &[String],
+        _: Option<&str>,
+    ) {
+    }
 }
 
 #[test]
@@ -399,4 +409,115 @@ fn a_member_that_no_approver_would_see_is_refused() {
     );
     assert!(world.open_on_desk().is_empty() && world.to_server.is_empty());
     assert!(world.to_client[0].1.contains("-32602"));
+}
+
+/// Asks for approval of every call, and lets `n` be changed.
+fn editable() -> Admission {
+    Admission::Approve(Box::new(Approval {
+        people: people(),
+        edit: vec!["/n".to_owned()],
+    }))
+}
+
+fn lists(world: &World) -> usize {
+    let is_list = |frame: &&serde_json::Value| frame["method"] == "tools/list";
+    world.server.seen.iter().filter(is_list).count()
+}
+
+/// The message and the form that people are asked.
+fn asked(world: &World, record: &str) -> (String, serde_json::Value) {
+    let request = &world.store[record].asked.request;
+    let params = request.to_raw_params(Revision::V2025_11_25).unwrap();
+    let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
+    (
+        request.message().to_owned(),
+        params["requestedSchema"]["properties"].clone(),
+    )
+}
+
+#[test]
+fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
+    for eras in ERAS {
+        let (mut world, _) = admitting(eras, editable());
+        let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 9}}});
+        world.server.tools = vec![
+            serde_json::json!([{"name": "other", "inputSchema": {"type": "object"}}]),
+            serde_json::json!([{"name": "ask", "inputSchema": schema}]),
+        ];
+        let first = world.call();
+        let second = world.call();
+        world.settle();
+        assert_eq!(lists(&world), 2, "two pages, once for both calls: {eras:?}");
+        let open = world.open_on_desk();
+        assert!(!open.is_empty());
+        let (message, fields) = asked(&world, &open[0]);
+        assert!(!message.contains("not changed"), "{message}");
+        assert_eq!(
+            fields["/n"],
+            serde_json::json!({"type": "integer", "title": "/n", "maximum": 9, "default": 1})
+        );
+        for record in open {
+            world.answer(&record, Action::Decline);
+        }
+        world.settle();
+        for id in [first, second] {
+            let said = response(&world, id);
+            assert!(is_error(&said), "{said}");
+        }
+        // It is known now.
+        world.call();
+        world.settle();
+        assert_eq!(lists(&world), 2);
+        // Until the server says that it has changed.
+        world.server_sends(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        world.call();
+        world.settle();
+        assert_eq!(lists(&world), 4);
+        assert_eq!(tool_calls(&world), 0);
+    }
+}
+
+#[test]
+fn where_the_server_does_not_list_its_tools_people_are_told_so_and_may_approve() {
+    for eras in ERAS {
+        let (mut world, _) = admitting(eras, editable());
+        let id = world.call();
+        world.settle();
+        let open = world.open_on_desk();
+        let (message, fields) = asked(&world, &open[0]);
+        assert!(message.contains("not changed"), "{message}");
+        assert_eq!(fields, serde_json::json!({}));
+        world.answer(&open[0], Action::Accept);
+        world.settle();
+        assert_eq!(tool_calls(&world), 1, "{eras:?}");
+        assert!(!is_error(&response(&world, id)));
+    }
+}
+
+#[test]
+fn a_server_that_never_lists_its_tools_holds_a_call_up_for_a_while_only() {
+    let (mut world, _) = admitting(ERAS[0], editable());
+    let id = world.call();
+    let given_up = world.call();
+    // The server has the request, and says nothing.
+    world.to_server.clear();
+    world.settle();
+    assert!(world.open_on_desk().is_empty());
+    let cancel = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{given_up}}}}}"#
+    );
+    world.client_sends(&cancel);
+    world.pass_time(Duration::from_secs(11));
+    world.settle();
+    let open = world.open_on_desk();
+    assert_eq!(
+        open.len(),
+        1,
+        "nobody is asked about a call that was given up"
+    );
+    let (message, _) = asked(&world, &open[0]);
+    assert!(message.contains("not changed"), "{message}");
+    world.answer(&open[0], Action::Accept);
+    world.settle();
+    assert!(!is_error(&response(&world, id)));
 }

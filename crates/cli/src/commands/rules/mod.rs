@@ -3,6 +3,7 @@
 mod check;
 mod coverage;
 mod simulate;
+mod simulate_audit;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_policy::Rules;
@@ -46,6 +47,7 @@ const EXAMPLES: &str = r#"A file:
 Examples:
   mcp-elicit rules check rules.toml
   mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
+  mcp-elicit rules simulate rules.toml --audit --since 7d
   mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
 
 The guide is docs/rules.md."#;

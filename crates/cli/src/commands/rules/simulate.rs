@@ -1,6 +1,7 @@
-//! `rules simulate`: the decision about one call, with the same code that decides in a gateway.
+//! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about all that the audit tells of.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -14,14 +15,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::simulate_audit::{self, Since};
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
 use crate::output;
 
-/// Show what the rules decide about one call, and why
+/// Show what the rules decide about one call, and why; or about everything that the audit tells of
 ///
 /// First the rules are read as before the call; where they let it go on, they are read as when its server asks. Without a
 /// `question` in the call, rules that need one are passed over and `needs` says so.
+///
+/// With --audit, each question, approval and refusal that a gateway has audited is decided about again, as the rules in FILE would have
+/// done. The audit keeps neither arguments nor messages: where a rule needs what was not kept, the result cannot be told, and says which
+/// facts would tell. Questions that are in the record still (30 days by default) tell more of themselves than the audit does.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
@@ -30,10 +36,22 @@ pub(crate) struct SimulateArgs {
     file: Input,
 
     /// The call, in JSON; `-` reads it from stdin
-    #[arg(long, value_name = "JSON")]
-    call: String,
+    #[arg(long, value_name = "JSON", required_unless_present = "audit")]
+    call: Option<String>,
 
-    /// Print the decision as one JSON object
+    /// Decide about everything that the audit of a gateway tells of
+    #[arg(long, conflicts_with = "call")]
+    audit: bool,
+
+    /// With --audit: the state folder of the gateway
+    #[arg(long, value_name = "DIR", requires = "audit")]
+    state: Option<PathBuf>,
+
+    /// With --audit: only what happened since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
+    #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
+    since: Option<Since>,
+
+    /// Print the decision as one JSON object; with --audit, one for each line and one with the totals
     #[arg(long)]
     json: bool,
 }
@@ -50,10 +68,16 @@ const EXAMPLES: &str = r#"The call:
 Examples:
   mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
   mcp-elicit rules simulate rules.toml --json --call - < call.json | jq .rule
+  mcp-elicit rules simulate rules.toml --audit --since 7d
+  mcp-elicit rules simulate rules.toml --audit --state /var/lib/mcp-elicit --json | jq 'select(.certain and .was != .now[0])'
+
+JSON with --audit: {"at","question","server","tool","kind","was","now":[..],"verdicts":[..],"certain","missing":[..]} for each line, and
+{"summary":{"questions","approvals","refusals","certain","changed","by-rule","perhaps-by-rule","no-rule","missing"}} at the end. `now` has
+the rule that decides, or each that may (null is none); `missing` names the facts that would tell which.
 
 Exit codes:
   0  a decision was made, whichever it is
-  2  the file or the call cannot be used"#;
+  2  the file, the call or the record cannot be used"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,13 +109,17 @@ struct InputCaller {
 }
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
-    if args.file == Input::Stdin && args.call == "-" {
+    let Some(call) = &args.call else {
+        let rules = super::right_rules(&args.file)?;
+        return simulate_audit::run(rules, args.state.clone(), args.since, args.json);
+    };
+    if args.file == Input::Stdin && call == "-" {
         return Err(Failure::usage(
             "the rules and the call cannot both be stdin",
         ));
     }
     let rules = super::right_rules(&args.file)?;
-    let text = match args.call.as_str() {
+    let text = match call.as_str() {
         "-" => super::text_of(&Input::Stdin)?,
         text => text.to_owned(),
     };

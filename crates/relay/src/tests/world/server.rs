@@ -30,6 +30,8 @@ pub(in crate::tests) struct Peer {
     pub(in crate::tests) refusals: Vec<String>,
     pub(in crate::tests) seen: Vec<Value>,
     pub(in crate::tests) declared: Capability,
+    /// The pages of its list of tools; none where it refuses to list them.
+    pub(in crate::tests) tools: Vec<Value>,
 }
 
 fn schema() -> Value {
@@ -49,6 +51,7 @@ impl Peer {
             refusals: Vec::new(),
             seen: Vec::new(),
             declared: Capability::NONE,
+            tools: Vec::new(),
         }
     }
 
@@ -107,6 +110,20 @@ impl Peer {
                 self.call_in_rounds(&id, &frame["params"])
             }
             Some("tools/call") => self.call_pushed(&id),
+            Some("tools/list") if !self.tools.is_empty() => {
+                let page = frame["params"]["cursor"].as_str().unwrap_or("0");
+                let page: usize = page.parse().unwrap();
+                let mut result = json!({"tools": self.tools[page]});
+                if page + 1 < self.tools.len() {
+                    result["nextCursor"] = json!((page + 1).to_string());
+                }
+                if self.revision == Revision::V2026_07_28 {
+                    result["resultType"] = json!("complete");
+                    let meta = &frame["params"]["_meta"];
+                    assert!(meta["io.modelcontextprotocol/protocolVersion"].is_string());
+                }
+                vec![json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()]
+            }
             Some(method) if !id.is_null() => {
                 let error = json!({"code": -32601, "message": format!("no {method}")});
                 vec![json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()]

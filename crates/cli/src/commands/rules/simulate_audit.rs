@@ -1,0 +1,381 @@
+//! `rules simulate --audit`: the decisions of rules about what a gateway's audit tells of. Certain ones are counted, and of the others it is
+//! said what they depend on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mcp_elicit_core::lifecycle::Timestamp as Moment;
+use mcp_elicit_core::wire::CallKind;
+use mcp_elicit_gateway::recorded::{RecordedArguments, RecordedCall, recall};
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_policy::Rules;
+use mcp_elicit_policy::document::parse_duration;
+use mcp_elicit_policy::rules::{Recall, Verdict};
+use mcp_elicit_record::store::Sqlite;
+use mcp_elicit_record::{LockFile, Record, audit, clock};
+use serde_json::{Map, Value, json};
+
+use crate::commands::audit::moment;
+use crate::commands::in_runtime;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, harmless, say};
+
+/// The beginning of what is looked at, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since(u64);
+
+/// Reads `--since`: a time, or a span before now.
+pub(super) fn since(text: &str) -> Result<Since, String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
+        return Ok(Since(millis));
+    }
+    let span = parse_duration(text).ok_or(
+        "neither a time such as 2026-11-22T10:00:00Z nor a span such as 90s, 30m, 24h or 7d",
+    )?;
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    Ok(Since(clock::now().as_millis().saturating_sub(millis)))
+}
+
+/// The event of a call that the audit tells of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Its server asked.
+    Question,
+    /// The gateway asked before the call.
+    Approval,
+    /// A rule refused it, or its question.
+    Refusal,
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Question => "question",
+            Self::Approval => "approval",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
+/// One line.
+struct Line<'r> {
+    kind: Kind,
+    at: u64,
+    question: Option<String>,
+    server: String,
+    call: Option<(CallKind, String)>,
+    /// The rule that decided then, as far as it is known.
+    was: Option<String>,
+    now: Recall<'r>,
+}
+
+impl Line<'_> {
+    /// Returns `true` if the decision is certain and another than it was. Where the caller is asked, the record keeps no rule.
+    fn is_changed(&self) -> bool {
+        let [now] = self.now.candidates.as_slice() else {
+            return false;
+        };
+        match now.verdict {
+            Verdict::Caller | Verdict::Allowed => self.was.is_some() || self.kind != Kind::Question,
+            Verdict::People | Verdict::Approval | Verdict::Refused => {
+                now.rule != self.was.as_deref()
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut line = Map::new();
+        line.insert("at".to_owned(), json!(self.at));
+        if let Some(question) = &self.question {
+            line.insert("question".to_owned(), json!(question));
+        }
+        line.insert("server".to_owned(), json!(self.server));
+        if let Some((kind, target)) = &self.call {
+            line.insert(kind.word().to_owned(), json!(target));
+        }
+        let now = &self.now;
+        let rules: Vec<_> = now.candidates.iter().map(|one| one.rule).collect();
+        let verdicts: Vec<_> = now.candidates.iter().map(|one| one.verdict).collect();
+        line.insert("kind".to_owned(), json!(self.kind.word()));
+        line.insert("was".to_owned(), json!(self.was));
+        line.insert("now".to_owned(), json!(rules));
+        line.insert("verdicts".to_owned(), json!(verdicts));
+        line.insert("certain".to_owned(), json!(now.is_certain()));
+        line.insert("missing".to_owned(), json!(now.missing));
+        Value::Object(line)
+    }
+
+    fn to_text(&self) -> String {
+        let at = i64::try_from(self.at).ok().and_then(moment);
+        let id: String = match &self.question {
+            Some(id) => id.chars().take(8).collect(),
+            None => "-".to_owned(),
+        };
+        let target = self.call.as_ref().map_or("-", |(_, target)| target);
+        let was = self.was.as_deref().unwrap_or("no rule");
+        let now: Vec<String> = self
+            .now
+            .candidates
+            .iter()
+            .map(|one| {
+                let rule = one.rule.unwrap_or("no rule");
+                format!("{rule}{}", words(one.verdict))
+            })
+            .collect();
+        let mut text = format!(
+            "{}  {id}  {:<8}  {} / {target}  was {was}  now {}",
+            at.unwrap_or_default(),
+            self.kind.word(),
+            self.server,
+            now.join(", or ")
+        );
+        if !self.now.is_certain() {
+            let missing = self.now.missing.join(", ");
+            text.extend(["  (cannot be told without ", &missing, ")"]);
+        } else if self.is_changed() {
+            text.push_str("  *");
+        }
+        text
+    }
+}
+
+const fn words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allowed => ": the call goes on",
+        Verdict::Caller => ": the caller is asked",
+        Verdict::People => ": people are asked",
+        Verdict::Approval => ": approval before the call",
+        Verdict::Refused => ": refused",
+    }
+}
+
+/// The totals.
+#[derive(Default)]
+struct Totals<'r> {
+    questions: usize,
+    approvals: usize,
+    refusals: usize,
+    certain: usize,
+    changed: usize,
+    no_rule: usize,
+    by_rule: BTreeMap<&'r str, usize>,
+    perhaps: BTreeMap<&'r str, usize>,
+    missing: BTreeMap<&'static str, usize>,
+}
+
+impl<'r> Totals<'r> {
+    fn add(&mut self, line: &Line<'r>) {
+        match line.kind {
+            Kind::Question => self.questions += 1,
+            Kind::Approval => self.approvals += 1,
+            Kind::Refusal => self.refusals += 1,
+        }
+        self.changed += usize::from(line.is_changed());
+        if let [one] = line.now.candidates.as_slice() {
+            self.certain += 1;
+            match one.rule {
+                Some(rule) => *self.by_rule.entry(rule).or_default() += 1,
+                None => self.no_rule += 1,
+            }
+            return;
+        }
+        let rules = line.now.candidates.iter().filter_map(|one| one.rule);
+        for rule in rules.collect::<BTreeSet<_>>() {
+            *self.perhaps.entry(rule).or_default() += 1;
+        }
+        for fact in &line.now.missing {
+            *self.missing.entry(fact).or_default() += 1;
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"summary": {
+            "questions": self.questions, "approvals": self.approvals, "refusals": self.refusals,
+            "certain": self.certain, "changed": self.changed, "by-rule": self.by_rule,
+            "perhaps-by-rule": self.perhaps, "no-rule": self.no_rule, "missing": self.missing,
+        }})
+    }
+
+    fn say(&self, rules: &Rules) {
+        let all = self.questions + self.approvals + self.refusals;
+        say(format_args!(
+            "{} questions, {} approvals and {} refusals: {} are certain, and {} of them would have been decided by another rule (*)",
+            self.questions, self.approvals, self.refusals, self.certain, self.changed
+        ));
+        for rule in rules.rules() {
+            let name = rule.name();
+            let certain = self.by_rule.get(name).copied().unwrap_or_default();
+            let perhaps = match self.perhaps.get(name) {
+                Some(perhaps) => format!(", and perhaps {perhaps} more"),
+                None => String::new(),
+            };
+            say(format_args!("  {:<24} {certain}{perhaps}", harmless(name)));
+        }
+        say(format_args!("  {:<24} {}", "(no rule)", self.no_rule));
+        if self.certain < all {
+            let missing: Vec<String> = self
+                .missing
+                .iter()
+                .map(|(fact, count)| format!("{fact} ({count})"))
+                .collect();
+            say(format_args!(
+                "{} cannot be told: they depend on what was not kept: {}",
+                all - self.certain,
+                missing.join(", ")
+            ));
+        }
+        say("calls in which nothing was asked and nothing refused are not in the audit");
+    }
+}
+
+/// Runs the command to its end.
+pub(super) fn run(
+    rules: Rules,
+    state: Option<PathBuf>,
+    since: Option<Since>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    in_runtime(try_all(rules, state, since, json))
+}
+
+async fn try_all(
+    rules: Rules,
+    state: Option<PathBuf>,
+    since: Option<Since>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let path = state
+        .or_else(StateFolder::usual)
+        .ok_or_else(|| Failure::usage("there is no state folder"))?;
+    let record = record_in(&path).await?;
+    let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
+    let links = audit::read(record.store()).await.map_err(unreadable)?;
+    let entries: Vec<Value> = links
+        .iter()
+        .filter_map(|link| serde_json::from_str(&link.entry).ok())
+        .collect();
+    let rules_of = rules_of_questions(&entries);
+    let since = since.map_or(0, |since| since.0);
+    let mut totals = Totals::default();
+    for entry in entries
+        .iter()
+        .filter(|entry| entry["at"].as_u64() >= Some(since))
+    {
+        let Some(line) = line_of(entry, &rules, &rules_of, &record).await? else {
+            continue;
+        };
+        totals.add(&line);
+        if json {
+            output::print_json(&line.to_json())?;
+        } else {
+            output::print(harmless(&line.to_text()))?;
+        }
+    }
+    if json {
+        output::print_json(&totals.to_json())?;
+    } else {
+        totals.say(&rules);
+    }
+    Ok(Exit::Done)
+}
+
+/// Opens the record in a state folder, to be read.
+async fn record_in(path: &Path) -> Result<Record, Failure> {
+    let folder = StateFolder::at(path);
+    let file = folder.record();
+    if !file.exists() {
+        return Err(
+            Failure::usage(format!("there is no record in {}", path.display()))
+                .hint("name the gateway's state folder with `--state DIR`."),
+        );
+    }
+    let unusable = format!("the keys in {} cannot be used", path.display());
+    let keys = folder
+        .key_files()
+        .open()
+        .await
+        .map_err(|error| Failure::usage(unusable.clone()).because(error))?;
+    let lock = LockFile::unshared().map_err(|error| Failure::usage(unusable).because(error))?;
+    let store = Sqlite::at(&file).with_any_key().keyed(keys.chain());
+    Ok(Record::new(Arc::new(store), keys, lock, clock::now))
+}
+
+/// Returns the rule of each question that has one. Audits of before name it with the acts of people only.
+fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
+    let named = entries
+        .iter()
+        .filter_map(|entry| Some((entry["id"].as_str()?, entry["rule"].as_str()?)));
+    named.collect()
+}
+
+/// Decides about the call of an entry; `None` where the entry is about no call that asks, waits for approval, or is refused.
+async fn line_of<'r>(
+    entry: &Value,
+    rules: &'r Rules,
+    rules_of: &HashMap<&str, &str>,
+    record: &Record,
+) -> Result<Option<Line<'r>>, Failure> {
+    let text = |name: &str| entry[name].as_str();
+    let (Some(event), Some(server)) = (text("event"), text("server")) else {
+        return Ok(None);
+    };
+    let id = text("id");
+    let was = text("rule").or_else(|| rules_of.get(id?).copied());
+    let row = match (event, id) {
+        ("asked", Some(id)) => record
+            .find(id)
+            .await
+            .map_err(|fault| Failure::usage("the record cannot be read").because(fault))?,
+        ("refused-by-rule", _) => None,
+        _ => return Ok(None),
+    };
+    let team = row.as_ref().and_then(|row| row.team.as_ref());
+    let kind = match event {
+        "refused-by-rule" => Kind::Refusal,
+        _ if entry["approval"] == true || team.is_some_and(|team| team.is_approval) => {
+            Kind::Approval
+        }
+        _ => Kind::Question,
+    };
+    let is_ambiguous = entry["others"]
+        .as_array()
+        .is_some_and(|others| !others.is_empty());
+    let call = text("kind").and_then(kind_of).zip(text("target"));
+    let call = call.filter(|_| !is_ambiguous);
+    let at = entry["at"].as_u64().unwrap_or_default();
+    let arguments = row.as_ref().and_then(|row| record.arguments(row));
+    let recorded = RecordedCall {
+        server,
+        principal: text("principal").unwrap_or_default(),
+        call,
+        at: Moment::from_millis(at),
+        mode: text("mode"),
+        row: row.as_ref(),
+        is_approval: kind == Kind::Approval,
+        arguments: match (&arguments, &row) {
+            (Some(arguments), _) => RecordedArguments::Json(arguments),
+            // They are erased with the end; those that were sealed with a lost key are there and cannot be read.
+            (None, Some(row)) if row.lifecycle.is_open() && row.arguments.is_none() => {
+                RecordedArguments::None
+            }
+            (None, _) => RecordedArguments::Unknown,
+        },
+    };
+    Ok(Some(Line {
+        kind,
+        at,
+        question: id.map(str::to_owned),
+        server: server.to_owned(),
+        call: call.map(|(kind, target)| (kind, target.to_owned())),
+        was: was.map(str::to_owned),
+        now: recall(rules, &recorded),
+    }))
+}
+
+fn kind_of(word: &str) -> Option<CallKind> {
+    let all = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
+    all.into_iter().find(|kind| kind.word() == word)
+}

@@ -1,0 +1,182 @@
+//! The facts that the record and the audit have kept of a call, on which `mcp-elicit rules simulate --audit` tries rules. A fact that was not
+//! kept is named, and never guessed.
+
+use std::fmt;
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::secrecy;
+use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
+use mcp_elicit_policy::rules::Recall;
+use mcp_elicit_policy::{
+    Annotations, Call, Caller, CallerKind, Facts, People, QuestionFacts, Rules,
+};
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::team::TeamCaller;
+use mcp_elicit_relay::decisions::QuestionParts;
+
+use crate::bind::{local_person, question_facts};
+use crate::config::zone_of;
+use crate::teams::now_in;
+
+/// A call that the audit tells of: it asked, waited for approval, or was refused.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedCall<'a> {
+    /// The server by the operator's name.
+    pub server: &'a str,
+    /// The caller, as the record tells it apart.
+    pub principal: &'a str,
+    /// The call; `None` where the server did not say for which of several calls it asks.
+    pub call: Option<(CallKind, &'a str)>,
+    /// When.
+    pub at: Timestamp,
+    /// The mode of the question, where one was asked.
+    pub mode: Option<&'a str>,
+    /// The question, where it is in the record still.
+    pub row: Option<&'a Row>,
+    /// `true` if the gateway asked, before the call.
+    pub is_approval: bool,
+    /// The arguments.
+    pub arguments: RecordedArguments<'a>,
+}
+
+/// The arguments of a call of the past.
+#[derive(Clone, Copy)]
+pub enum RecordedArguments<'a> {
+    /// They were not kept.
+    Unknown,
+    /// The call had none.
+    None,
+    /// They are in the record still; JSON.
+    Json(&'a str),
+}
+
+impl fmt::Debug for RecordedArguments<'_> {
+    /// Formats everything but the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "Unknown",
+            Self::None => "None",
+            Self::Json(_) => "Json(..)",
+        })
+    }
+}
+
+/// Returns what rules decide about a call of the past.
+pub fn recall<'r>(rules: &'r Rules, recorded: &RecordedCall<'_>) -> Recall<'r> {
+    let mut gaps = Vec::new();
+    let team = recorded.row.and_then(|row| row.team.as_deref());
+    let caller = team.map(|team| &team.caller);
+    let (caller, groups) = caller_of(rules.people(), recorded.principal, caller, &mut gaps);
+    // The configuration was refused where the zone is not known.
+    let zone = zone_of(rules.time_zone()).unwrap_or(jiff::tz::TimeZone::UTC);
+    let now = now_in(zone, recorded.at);
+    let arguments = match recorded.arguments {
+        RecordedArguments::Json(text) => Some(text),
+        RecordedArguments::Unknown | RecordedArguments::None => None,
+    };
+    let call = recorded.call.map(|(kind, target)| Call {
+        kind,
+        target,
+        arguments,
+        annotations: Annotations::default(),
+    });
+    // Where the call is not known, conditions about it are errors, as they were then.
+    if call.is_some() {
+        gaps.push("annotations");
+        if matches!(recorded.arguments, RecordedArguments::Unknown) {
+            gaps.push("arguments");
+        }
+    }
+    let facts = Facts {
+        caller: &caller,
+        groups: &groups,
+        server: recorded.server,
+        call,
+        now: &now,
+    };
+    // The gateway's own question is no server's: rules decide about its call.
+    let question = (!recorded.is_approval).then(|| question_of(recorded, &mut gaps));
+    rules.recall(&facts, question.as_ref(), &gaps)
+}
+
+/// Returns the caller and its groups by the people of a file, as far as its name in the record and its question tell.
+fn caller_of(
+    people: &People,
+    principal: &str,
+    kept: Option<&TeamCaller>,
+    gaps: &mut Vec<&'static str>,
+) -> (Caller, Vec<String>) {
+    let mut caller = Caller::default();
+    let pair: Option<(String, String)> = serde_json::from_str(principal).ok();
+    if let Some((issuer, subject)) = pair {
+        people
+            .find(&subject, "")
+            .unwrap_or_default()
+            .clone_into(&mut caller.person);
+        if caller.person.is_empty() {
+            // It may be known by its mail address.
+            gaps.push("caller.person");
+        }
+        (caller.issuer, caller.subject) = (issuer, subject);
+        match kept {
+            Some(kept) => caller.name.clone_from(&kept.name),
+            None => gaps.push("caller.name"),
+        }
+        gaps.extend(["caller.mail", "caller.client", "groups"]);
+        return (caller, Vec::new());
+    }
+    if principal == "local" {
+        caller.kind = CallerKind::Local;
+        if let Some(kept) = kept {
+            caller.subject.clone_from(&kept.subject);
+            local_person(people, &kept.subject).clone_into(&mut caller.person);
+        } else {
+            gaps.extend(["caller.subject", "caller.person", "groups"]);
+        }
+    } else if let Some(id) = principal.strip_prefix("key-") {
+        caller.kind = CallerKind::Key;
+        id.clone_into(&mut caller.subject);
+        match kept {
+            Some(kept) => caller.name.clone_from(&kept.name),
+            None => gaps.push("caller.name"),
+        }
+    }
+    let groups = people.groups_of(&caller.person, &[]);
+    (caller, groups)
+}
+
+/// Returns a question as rules see it; of one that is in the record no more, its mode.
+fn question_of(recorded: &RecordedCall<'_>, gaps: &mut Vec<&'static str>) -> QuestionFacts {
+    let params = recorded.row.and_then(|row| row.params.as_deref());
+    let request = params.and_then(|params| {
+        let params = serde_json::from_str(params).ok()?;
+        ElicitRequest::from_value(&params, Revision::LATEST).ok()
+    });
+    let Some(request) = request else {
+        gaps.extend([
+            "question.message",
+            "question.host",
+            "question.credentials",
+            "fields",
+        ]);
+        if recorded.mode.is_none() {
+            gaps.push("question.mode");
+        }
+        return QuestionFacts {
+            mode: recorded.mode.unwrap_or_default().to_owned(),
+            ..QuestionFacts::default()
+        };
+    };
+    let form = match &request {
+        ElicitRequest::Form { schema, .. } => Form::parse(schema.get()).ok(),
+        ElicitRequest::Url { .. } => None,
+    };
+    let message = request.message();
+    let credentials = |form: &Form| !secrecy::inspect(form, message).is_empty();
+    question_facts(QuestionParts {
+        request: &request,
+        form: form.as_ref(),
+        has_credentials: form.as_ref().is_some_and(credentials),
+    })
+}

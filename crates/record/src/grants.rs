@@ -1,0 +1,104 @@
+//! Approvals that are good for a while: the same call, made again, needs no second approval until then. They are kept with their end, so
+//! that a restart neither forgets nor prolongs one.
+
+use std::fmt;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+
+use super::{Record, RecordError, associated_data};
+use crate::store::{Store as _, StoredGrant};
+
+/// An approval that is good for a while.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApprovalGrant {
+    /// The keyed hash of the caller, the server, the call and the rule ([`IdentityKey::grant_key`](super::IdentityKey::grant_key)).
+    pub key: String,
+    /// The question in which people approved the call, where it is in the record.
+    pub question: Option<String>,
+    /// The rule by name.
+    pub rule: String,
+    /// The digest of the rule: a grant of another rule is void.
+    pub rule_digest: String,
+    /// The approvers' answers, JSON.
+    pub answers: String,
+    /// When people approved the call.
+    pub at: Timestamp,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
+impl ApprovalGrant {
+    /// Returns `true` from the approval until its end. A clock that was set back makes no grant longer.
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        self.at <= now && now < self.until
+    }
+}
+
+impl fmt::Debug for ApprovalGrant {
+    /// Formats everything but the answers and the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApprovalGrant")
+            .field("rule", &self.rule)
+            .field("at", &self.at)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The place of a grant's answers, to which their seal is bound: changed times do not open it.
+fn bound_to(key: &str, at: Timestamp, until: Timestamp) -> String {
+    let id = format!("{key}.{}.{}", at.as_millis(), until.as_millis());
+    associated_data(&id, "grant")
+}
+
+impl Record {
+    /// Keeps a grant, in the place of one of the same key.
+    ///
+    /// # Errors
+    /// When the store fails, or the answers cannot be sealed.
+    pub async fn keep_grant(&self, grant: &ApprovalGrant) -> Result<(), RecordError> {
+        let place = bound_to(&grant.key, grant.at, grant.until);
+        let stored = StoredGrant {
+            key: grant.key.clone(),
+            question: grant.question.clone(),
+            rule: grant.rule.clone(),
+            rule_digest: grant.rule_digest.clone(),
+            answers: self.keys.encryption.seal(&place, &grant.answers)?,
+            at: grant.at,
+            until: grant.until,
+        };
+        Ok(self.store.keep_grant(stored).await?)
+    }
+
+    /// Returns the grants that are good now, and deletes those that have ended. One that was sealed with a lost key counts for nothing:
+    /// people are asked again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn grants(&self) -> Result<Vec<ApprovalGrant>, RecordError> {
+        let now = self.now();
+        let stored = self.store.grants(now).await?;
+        let opened = stored.into_iter().filter_map(|stored| {
+            let place = bound_to(&stored.key, stored.at, stored.until);
+            let answers = self.keys.encryption.open(&place, &stored.answers).ok()?;
+            Some(ApprovalGrant {
+                key: stored.key,
+                question: stored.question,
+                rule: stored.rule,
+                rule_digest: stored.rule_digest,
+                answers,
+                at: stored.at,
+                until: stored.until,
+            })
+        });
+        Ok(opened.filter(|grant| grant.is_good(now)).collect())
+    }
+
+    /// Deletes grants.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn drop_grants(&self, keys: Vec<String>) -> Result<(), RecordError> {
+        Ok(self.store.drop_grants(keys).await?)
+    }
+}
