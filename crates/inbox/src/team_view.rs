@@ -1,5 +1,6 @@
 //! The people's side of a question, as pages and programs show it, and what they do with it.
 
+mod agreement;
 pub(crate) mod history;
 
 use data_encoding::HEXLOWER;
@@ -70,7 +71,14 @@ pub async fn team_view(
     let comments = record.comments(row)?.into_iter();
     Ok(Some(TeamView {
         is_approval: team.is_approval,
-        lines: lines(now, row, team, is_mine, is_excluded, has_handed_on),
+        lines: {
+            let mut lines = lines(now, row, team, is_mine, is_excluded, has_handed_on);
+            let has_answers = |entered: &EnteredView| !entered.content.is_empty();
+            let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
+            let name = |person: &str| now.display_name(person);
+            lines.extend(agreement::lines(row, team, &people, me, may_replace, &name));
+            lines
+        },
         version: quorum.version(),
         may_act,
         may_cancel: may_act && is_alone && *quorum.state() == State::Open,
@@ -120,7 +128,7 @@ fn lines(
     let asked = quorum.addressees().iter().chain(quorum.delegates());
     let asked: Vec<String> = asked.map(|to| named(now, to)).collect();
     let need = quorum.need().get();
-    let votes = quorum.votes().len();
+    let votes = agreement::counted(team, &now.of(row));
     let mut lines = vec![format!(
         "The rule {} asks {}.",
         team.rule,
@@ -237,7 +245,7 @@ pub async fn submit(
         }
         Acted::Done(..) => SubmitResult::Waits,
         Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
-        Acted::Denied(denied) => SubmitResult::Refused(sentence(denied).to_owned()),
+        Acted::Denied(denied) => SubmitResult::Refused(sentence(denied)),
         Acted::UnusableText => SubmitResult::Refused(unusable("").to_owned()),
         Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
     })
@@ -262,20 +270,20 @@ pub async fn act(
     let act = match pressed {
         Pressed::Confirm { digest } => match digest_in(digest) {
             Some(digest) => TeamAct::Confirm { digest },
-            None => return refused(sentence(Denied::Changed)),
+            None => return refused(&sentence(Denied::Changed)),
         },
         Pressed::Claim => TeamAct::Claim,
         Pressed::TakeOver => TeamAct::TakeOver,
         Pressed::Delegate { to, note } => match addressee(to) {
             Some(to) => TeamAct::Delegate { to, note },
-            None => return refused(sentence(Denied::CannotDelegate)),
+            None => return refused(&sentence(Denied::CannotDelegate)),
         },
         Pressed::Comment { text } => TeamAct::Comment { text },
     };
     Ok(match record.act(&row.id, act, actor, &people).await? {
         Acted::Done(..) => TeamResult::Done,
         Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
-        Acted::Denied(denied) => TeamResult::Refused(sentence(denied).to_owned()),
+        Acted::Denied(denied) => TeamResult::Refused(sentence(denied)),
         Acted::UnusableText => TeamResult::Refused(unusable(text_of(pressed)).to_owned()),
         Acted::NoPlan | Acted::Gone => TeamResult::Gone,
     })
@@ -321,8 +329,18 @@ pub fn addressee(text: &str) -> Option<Addressee> {
 }
 
 /// The refusal of an act, as a sentence for the person.
-pub fn sentence(denied: Denied) -> &'static str {
-    match denied {
+pub fn sentence(denied: Denied) -> String {
+    let plain = match denied {
+        Denied::TooFewLeft { need, left } => {
+            let left = match left {
+                0 => "nobody is left".to_owned(),
+                1 => "only 1 is left".to_owned(),
+                left => format!("only {left} are left"),
+            };
+            return format!(
+                "{need} people must agree; without you {left}: hand it to somebody who is not asked yet."
+            );
+        }
         Denied::NotAddressed => "This question is not addressed to you.",
         Denied::LeftGroup => "This question was addressed to a group that you have left.",
         Denied::IsCaller => "You make this call, so others have to answer.",
@@ -339,5 +357,6 @@ pub fn sentence(denied: Denied) -> &'static str {
         Denied::LoginTooOld => "Your login is too old for this question: log in again.",
         Denied::NotOffered => "That is not offered for this question.",
         Denied::CannotDelegate => "The question cannot be handed on to them.",
-    }
+    };
+    plain.to_owned()
 }

@@ -140,6 +140,14 @@ impl People {
         })
     }
 
+    /// Returns the members of the group, nobody for one that the file does not have; `None` where a claim may add more.
+    pub fn all_members(&self, group: &str) -> Option<Vec<String>> {
+        let Some(group) = self.groups.get(group) else {
+            return Some(Vec::new());
+        };
+        (!group.has_claim()).then(|| group.people().map(str::to_owned).collect())
+    }
+
     /// Returns the names of all groups that have this person, by the file or by these values of the claim.
     pub fn groups_of(&self, person: &str, claims: &[String]) -> Vec<String> {
         let member = self.groups.iter().filter(|(_, group)| {

@@ -7,15 +7,17 @@
 //! | decline | addressed, eligible | declined | declined |
 //! | cancel | the only addressee | cancelled | refused |
 //! | claim, take over | addressed, eligible | claimed | claimed |
-//! | delegate | addressed, eligible | addressed anew | addressed anew, own vote kept |
+//! | delegate | addressed, eligible, if enough others are left | addressed anew | addressed anew, own vote kept |
 //! | comment | addressed, or the caller | unchanged | unchanged |
 //! | escalate | timer | more are addressed | more are addressed, votes stay |
 //! | re-address | administrator | others are addressed | open, votes dropped |
 //! | time out, withdraw | timer; call or administrator | ended | ended |
 //!
 //! *Eligible* is judged at the act and again, for every vote, when the last one completes the question: a vote of somebody who is
-//! not eligible any more is dropped. Answers themselves are not here, only their digests.
+//! not eligible any more is dropped, and the votes of the others for the same answers stay. Who has handed the question on acts again
+//! once it is handed back to them by name. Answers themselves are not here, only their digests.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
@@ -37,6 +39,10 @@ pub trait Membership: Send + Sync {
     fn is_member(&self, group: &str, person: &str) -> bool;
     /// Returns `true` if the person makes the call: the same person, the owner of its key, or its local user.
     fn is_caller(&self, person: &str) -> bool;
+    /// Returns the members of the group now; `None` where it is not known who they all are, as with a group by a claim.
+    fn members(&self, _group: &str) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// The person who acts.
@@ -119,6 +125,14 @@ pub enum Denied {
     /// The rule does not let the question go to them, or the chain is too long.
     #[error("the question cannot be delegated to them")]
     CannotDelegate,
+    /// Fewer people would be left who can answer than must agree.
+    #[error("{need} people must agree, and only {left} would be left who can answer")]
+    TooFewLeft {
+        /// The number of people who must agree.
+        need: u8,
+        /// The number of people who would be left.
+        left: usize,
+    },
 }
 
 impl Denied {
@@ -137,6 +151,7 @@ impl Denied {
             Self::LoginTooOld => "login-too-old",
             Self::NotOffered => "not-offered",
             Self::CannotDelegate => "cannot-delegate",
+            Self::TooFewLeft { .. } => "too-few-left",
         }
     }
 }
@@ -151,7 +166,7 @@ pub enum State {
     Filled {
         /// The answers.
         digest: Digest,
-        /// Those who agree; the first has entered them.
+        /// Those who agree; the first has entered them, unless that vote was dropped.
         votes: Vec<String>,
     },
     /// It is over.
@@ -190,9 +205,9 @@ pub enum Ending {
 pub enum Notice {
     /// Those who agreed must look again: the answers changed.
     LookAgain(Vec<String>),
-    /// A vote no longer counts, since the person is not eligible any more.
+    /// The vote of this person no longer counts, since the person is not eligible any more.
     VoteDropped(String),
-    /// The answers are erased: the one who entered them is not eligible any more.
+    /// The answers are erased: others are asked now.
     AnswersErased,
     /// A claim was taken from this person.
     TakenOver(String),
@@ -213,6 +228,9 @@ pub struct Quorum {
     claim: Option<Claim>,
     version: u32,
     state: State,
+    /// Those whose votes for the entered answers were dropped, since they are not eligible any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,6 +264,7 @@ impl Quorum {
             claim: None,
             version: 0,
             state: State::Open,
+            dropped: Vec::new(),
         }
     }
 
@@ -264,9 +283,13 @@ impl Quorum {
         self.delegations.iter().map(|step| &step.to)
     }
 
-    /// Returns `true` if this person has handed the question on, and so cannot act on it any more.
+    /// Returns `true` if this person has handed the question on and nobody has handed it back to them, so that they cannot act on it.
     pub fn has_handed_on(&self, person: &str) -> bool {
-        self.delegations.iter().any(|step| step.from == person)
+        let mut latest_first = self.delegations.iter().rev();
+        let last = latest_first.find(|step| {
+            step.from == person || matches!(&step.to, Addressee::Person(to) if to == person)
+        });
+        last.is_some_and(|step| step.from == person)
     }
 
     /// Returns those to whom this question may be handed on, beside those who are asked.
@@ -298,12 +321,50 @@ impl Quorum {
         Ok(())
     }
 
-    /// Returns those who agree so far; the first has entered the answers.
+    /// Returns those who agree so far; the first has entered the answers, unless that vote was dropped.
     pub fn votes(&self) -> &[String] {
         match &self.state {
             State::Filled { votes, .. } | State::Ended(Ending::Answered { votes, .. }) => votes,
             State::Open | State::Ended(_) => &[],
         }
+    }
+
+    /// Returns those whose votes for the entered answers do not count, since they are not eligible any more.
+    pub fn void_votes(&self, people: &dyn Membership) -> Vec<&str> {
+        let waiting = match &self.state {
+            State::Filled { votes, .. } => votes.as_slice(),
+            State::Open | State::Ended(_) => &[],
+        };
+        let not_eligible = waiting
+            .iter()
+            .filter(|voter| self.eligible(voter, people).is_err());
+        let dropped = self.dropped.iter().chain(not_eligible);
+        dropped.map(String::as_str).collect()
+    }
+
+    /// Returns the number of people who can act on the question: those to whom it is addressed, without those who have handed it on or
+    /// whom the rule forbids. `None` where it is not known who they all are.
+    pub fn people_left(&self, people: &dyn Membership) -> Option<usize> {
+        let mut found = BTreeSet::new();
+        let mut has_caller = false;
+        for to in self.to.iter().chain(self.delegates()) {
+            match to {
+                Addressee::Caller => has_caller = !self.not_caller,
+                Addressee::Person(name) => {
+                    found.insert(name.clone());
+                }
+                Addressee::Group(group) => found.extend(people.members(group)?),
+            }
+        }
+        let is_known = found.iter().any(|person| people.is_caller(person));
+        let gave_up =
+            |step: &Delegation| people.is_caller(&step.from) && self.has_handed_on(&step.from);
+        // The caller's name is not known here.
+        let unnamed = has_caller && !is_known && !self.delegations.iter().any(gave_up);
+        found.retain(|person| {
+            !self.has_handed_on(person) && !(self.not_caller && people.is_caller(person))
+        });
+        Some(found.len() + usize::from(unnamed))
     }
 
     /// Returns `true` if the question is addressed to this person now, by the plan, an escalation or a delegation.
@@ -400,6 +461,7 @@ impl Quorum {
             }
         };
         next.state = State::Open;
+        next.dropped.clear();
         (next.to, next.asked) = (to, asked);
         next.delegations.clear();
         next.claim = None;
@@ -487,6 +549,7 @@ impl Quorum {
             digest,
             votes: vec![person.to_owned()],
         };
+        next.dropped.clear();
         next.complete(people, &mut notices);
         Ok((next, notices))
     }
@@ -512,6 +575,7 @@ impl Quorum {
             return Err(Denied::AlreadyVoted);
         }
         votes.push(person.to_owned());
+        next.dropped.retain(|other| other != person);
         let mut notices = Vec::new();
         next.complete(people, &mut notices);
         Ok((next, notices))
@@ -527,15 +591,10 @@ impl Quorum {
         }
         let (digest, all) = (*digest, votes.clone());
         let counts = |voter: &String| self.eligible(voter, people).is_ok();
-        let (votes, dropped): (Vec<_>, Vec<_>) = all.iter().cloned().partition(counts);
-        let filler_left = votes.first() != all.first();
+        let (votes, dropped): (Vec<_>, Vec<_>) = all.into_iter().partition(counts);
+        self.dropped.extend(dropped.iter().cloned());
         notices.extend(dropped.into_iter().map(Notice::VoteDropped));
-        if filler_left {
-            notices.push(Notice::AnswersErased);
-            notices.push(Notice::LookAgain(votes));
-            self.version += 1;
-            self.state = State::Open;
-        } else if count(&votes) >= self.need.get() {
+        if count(&votes) >= self.need.get() {
             self.claim = None;
             self.state = State::Ended(Ending::Answered { digest, votes });
         } else {
@@ -600,6 +659,14 @@ impl Quorum {
             to,
             depth,
         });
+        // Where too few are left already, handing on does not make it worse.
+        let need = self.need.get();
+        if let (Some(before), Some(left)) = (self.people_left(people), next.people_left(people))
+            && left < before
+            && left < usize::from(need)
+        {
+            return Err(Denied::TooFewLeft { need, left });
+        }
         Ok((next, Vec::new()))
     }
 }

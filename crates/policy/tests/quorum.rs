@@ -35,6 +35,28 @@ impl Membership for World {
     fn is_caller(&self, person: &str) -> bool {
         person == self.caller
     }
+
+    fn members(&self, group: &str) -> Option<Vec<String>> {
+        let members = match group {
+            "ops" => &self.ops,
+            "leads" => &self.leads,
+            _ => return None,
+        };
+        Some(members.iter().cloned().collect())
+    }
+}
+
+/// A group by a claim, of which anybody may be.
+struct Claimed;
+
+impl Membership for Claimed {
+    fn is_member(&self, _: &str, _: &str) -> bool {
+        true
+    }
+
+    fn is_caller(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fn names(names: &str) -> BTreeSet<String> {
@@ -80,11 +102,20 @@ fn act(
     act: Act,
     world: &World,
 ) -> Result<(Quorum, Vec<Notice>), Denied> {
+    act_among(quorum, name, act, world)
+}
+
+fn act_among(
+    quorum: &Quorum,
+    name: &str,
+    act: Act,
+    people: &dyn Membership,
+) -> Result<(Quorum, Vec<Notice>), Denied> {
     let by = Actor {
         person: name,
         login_age: None,
     };
-    quorum.act(by, act, START, world)
+    quorum.act(by, act, START, people)
 }
 
 fn done(quorum: &Quorum, name: &str, what: Act) -> Quorum {
@@ -173,12 +204,86 @@ fn a_vote_of_somebody_who_left_does_not_count() {
         act(&waits, "c", confirm(1), &later).unwrap_err(),
         Denied::LeftGroup
     );
-    // With the one who filled, the answers go.
+    assert_eq!(waits.void_votes(&later), ["c"]);
+    // The one who entered the answers: those who agreed to exactly these still agree.
     let mut later = world();
     later.ops.remove("b");
-    let (open, notices) = act(&two, "a", confirm(1), &later).unwrap();
-    assert_eq!(open.state(), &State::Open);
-    assert!(notices.contains(&Notice::AnswersErased));
+    assert_eq!(two.void_votes(&later), ["b"], "before anybody acts");
+    let (waits, notices) = act(&two, "a", confirm(1), &later).unwrap();
+    assert_eq!(notices, [Notice::VoteDropped("b".to_owned())]);
+    assert_eq!(waits.votes(), ["c", "a"]);
+    assert_eq!((waits.missing(), waits.version()), (1, two.version()));
+    // Only two are left, so that three cannot agree until somebody joins them.
+    assert_eq!(waits.people_left(&later), Some(2));
+    later.ops.insert("e".to_owned());
+    assert_eq!(waits.void_votes(&later), ["b"]);
+    let (ended, _) = act(&waits, "e", confirm(1), &later).unwrap();
+    let expected = Ending::Answered {
+        digest: digest(1),
+        votes: ["c", "a", "e"].map(str::to_owned).to_vec(),
+    };
+    assert_eq!(ended.state(), &State::Ended(expected));
+    // A person who is a member again may agree again.
+    let (ended, _) = act(&waits, "b", confirm(1), &world()).unwrap();
+    assert!(matches!(ended.state(), State::Ended(_)) && ended.void_votes(&world()).is_empty());
+}
+
+#[test]
+fn a_question_is_never_handed_on_so_that_too_few_are_left() {
+    let two = World {
+        ops: names("bc"),
+        ..world()
+    };
+    let to = |name| Act::Delegate { to: person(name) };
+    let too_few = Denied::TooFewLeft { need: 2, left: 1 };
+    let open = asked(2, false);
+    // To one who is asked already, in person or by the group.
+    assert_eq!(act(&open, "b", to("c"), &two).unwrap_err(), too_few);
+    let group_act = Act::Delegate { to: group("ops") };
+    assert_eq!(act(&open, "b", group_act, &two).unwrap_err(), too_few);
+    // With three of whom two must agree, one may leave it to the others, and no second one.
+    let handed = done(&open, "b", to("c"));
+    assert_eq!(refused(&handed, "c", to("a")), too_few);
+    assert_eq!(handed.people_left(&world()), Some(2));
+    // To somebody new it may always go.
+    let (handed, _) = act(&open, "b", to("d"), &two).unwrap();
+    assert_eq!(handed.people_left(&two), Some(2));
+    // Where a claim makes members, nobody can tell.
+    assert_eq!(open.people_left(&Claimed), None);
+    assert!(act_among(&open, "b", to("c"), &Claimed).is_ok());
+}
+
+#[test]
+fn a_question_that_is_handed_back_is_for_the_first_person_again() {
+    let to = |name| Act::Delegate { to: person(name) };
+    let two = World {
+        ops: names("bc"),
+        ..world()
+    };
+    let (handed, _) = act(&asked(2, false), "b", to("d"), &two).unwrap();
+    assert!(handed.has_handed_on("b"));
+    let (filled, _) = act(&handed, "d", fill(1, 0), &two).unwrap();
+    assert_eq!(
+        act(&filled, "b", confirm(1), &two).unwrap_err(),
+        Denied::Delegated
+    );
+    let (back, _) = act(&filled, "c", to("b"), &two).unwrap();
+    assert!(!back.has_handed_on("b") && back.has_handed_on("c"));
+    let (ended, _) = act(&back, "b", confirm(1), &two).unwrap();
+    assert!(matches!(
+        ended.state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    // The same between two, again and again.
+    let mut quorum = act(&asked(1, false), "b", to("c"), &two).unwrap().0;
+    for (from, name) in [("c", "b"), ("b", "c"), ("c", "b")] {
+        assert_eq!(
+            act(&quorum, name, Act::Decline, &two).unwrap_err(),
+            Denied::Delegated
+        );
+        quorum = act(&quorum, from, to(name), &two).unwrap().0;
+    }
+    assert!(act(&quorum, "b", fill(1, 0), &two).is_ok());
 }
 
 #[test]
@@ -366,6 +471,21 @@ impl Reference {
         self.asked(who, world) && who != world.caller
     }
 
+    /// Returns `true` if the person has handed it on, and nobody has handed it back since.
+    fn gave_away(&self, who: &str) -> bool {
+        let mut gave = false;
+        for (from, to, _) in &self.given_away {
+            gave = from == who || gave && to != who;
+        }
+        gave
+    }
+
+    fn left(&self, world: &World) -> usize {
+        let all = ["a", "b", "c", "d", "e", "f"].into_iter();
+        all.filter(|who| self.may(who, world) && !self.gave_away(who))
+            .count()
+    }
+
     /// Applies an act, and returns `false` where it is refused.
     fn act(
         &mut self,
@@ -382,7 +502,7 @@ impl Reference {
         if *act == Act::Comment {
             return who == world.caller || self.asked(who, world);
         }
-        if !self.may(who, world) || self.given_away.iter().any(|(from, ..)| from == who) {
+        if !self.may(who, world) || self.gave_away(who) {
             return false;
         }
         let claimed_by_other = self
@@ -419,24 +539,26 @@ impl Reference {
                 if to == who || !is_known || *to == world.caller || self.depth(who, world) >= 3 {
                     return false;
                 }
+                let depth = self.depth(who, world) + 1;
+                let before = self.left(world);
+                self.given_away.push((who.to_owned(), to.clone(), depth));
+                let after = self.left(world);
+                if after < before && after < need {
+                    self.given_away.pop();
+                    return false;
+                }
                 if self.claim.as_ref().is_some_and(|(by, _)| by == who) {
                     self.claim = None;
                 }
-                let depth = self.depth(who, world) + 1;
-                self.given_away.push((who.to_owned(), to.clone(), depth));
             }
         }
         if self.over.is_none() && self.votes.len() >= need {
-            let first = self.votes[0].0.clone();
             let votes = std::mem::take(&mut self.votes);
             self.votes = votes
                 .into_iter()
                 .filter(|(voter, _)| self.may(voter, world))
                 .collect();
-            if self.votes.first().is_none_or(|(voter, _)| *voter != first) {
-                self.votes.clear();
-                self.changes += 1;
-            } else if self.votes.len() >= need {
+            if self.votes.len() >= need {
                 self.over = Some("answered");
             }
         }
@@ -497,6 +619,11 @@ proptest! {
                     if let Ok((next, _)) = acted {
                         quorum = next;
                     }
+                    let left = quorum.people_left(&world).unwrap();
+                    prop_assert_eq!(left, reference.left(&world));
+                    // No act leaves fewer than are needed, where there were enough.
+                    let was_enough = before.people_left(&world).unwrap() >= usize::from(need);
+                    prop_assert!(!was_enough || left >= usize::from(need));
                     if let State::Ended(Ending::Answered { votes, .. }) = quorum.state()
                         && before.state() != quorum.state()
                     {

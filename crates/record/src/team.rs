@@ -753,7 +753,10 @@ impl Record {
         }
         let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
         for (_, members) in &mut audit {
-            members["by"] = format!("person:{}", by.person).into();
+            // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
+            if members["person"].is_null() {
+                members["by"] = format!("person:{}", by.person).into();
+            }
         }
         for (event, members) in &audit {
             next.timeline.add(*event, now, members);
@@ -935,7 +938,6 @@ fn events_of(
     before: &Quorum,
     notices: &[Notice],
 ) -> Vec<(Event, Value)> {
-    let votes = |quorum: &Quorum| quorum.votes().len();
     let mut events = Vec::new();
     match act {
         TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
@@ -945,7 +947,7 @@ fn events_of(
         TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
             events.push((
                 Event::Confirmed,
-                json!({"votes": votes(before) + 1, "need": quorum.need()}),
+                json!({"votes": quorum.votes().len(), "need": quorum.need()}),
             ));
         }
         TeamAct::Decline { .. } | TeamAct::Cancel => {}

@@ -256,7 +256,7 @@ fn viewer(person: &str) -> Viewer {
 fn denied(why: Denied) -> Refusal {
     Refusal {
         code: why.word(),
-        words: sentence(why).to_owned(),
+        words: sentence(why),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The configuration is read again while the gateway runs: all of its rules, people, groups, roles and channels take effect, or none.
 
+#[cfg(unix)]
+mod too_few;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -95,6 +98,9 @@ impl Runtime {
             tokio::spawn(async move {
                 while hangup.recv().await.is_some() {
                     runtime.reload_file(&path);
+                    if let Some(rules) = runtime.rules() {
+                        too_few::warn(&runtime.record, &rules).await;
+                    }
                 }
             });
         }

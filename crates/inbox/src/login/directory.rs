@@ -302,6 +302,10 @@ impl Membership for QuestionPeople<'_> {
     fn is_caller(&self, person: &str) -> bool {
         self.caller.as_deref() == Some(person)
     }
+
+    fn members(&self, group: &str) -> Option<Vec<String>> {
+        self.directory.rules.people().all_members(group)
+    }
 }
 
 /// Returns a person's name for others to read: the name of the file, or the subject of an unnamed one.

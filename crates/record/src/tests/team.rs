@@ -30,6 +30,14 @@ impl Membership for Ops {
     fn is_caller(&self, person: &str) -> bool {
         person == "cy"
     }
+
+    fn members(&self, group: &str) -> Option<Vec<String>> {
+        let ops = self.0.iter().map(|name| (*name).to_owned());
+        Some(match group {
+            "ops" => ops.collect(),
+            _ => vec!["lee".to_owned()],
+        })
+    }
 }
 
 fn ops() -> Ops {
@@ -223,7 +231,7 @@ async fn two_people_agree_to_the_same_answers_and_nobody_alone() {
 }
 
 #[tokio::test]
-async fn the_vote_of_a_person_who_left_the_group_is_dropped_and_answers_of_one_are_erased() {
+async fn the_vote_of_a_person_who_left_the_group_is_dropped_and_those_of_others_count() {
     let record = record(Arc::new(Memory::default()));
     let (id, mut told) = create(&record, &asked_of("r1")).await;
     fill(&record, &id, "ada", "Ada", 0).await;
@@ -236,18 +244,79 @@ async fn the_vote_of_a_person_who_left_the_group_is_dropped_and_answers_of_one_a
         .unwrap();
     assert!(matches!(acted, Acted::Done(..)));
     let row = record.find(&id).await.unwrap().unwrap();
-    assert!(row.lifecycle.is_open() && record.entered(&row).unwrap().is_none());
-    assert!(told.try_recv().is_err());
+    assert!(row.lifecycle.is_open());
+    let quorum = row.team.as_ref().unwrap().quorum();
+    assert_eq!(quorum.votes(), ["bob"]);
+    assert_eq!(quorum.void_votes(&without_ada), ["ada"]);
+    assert_eq!(record.entered(&row).unwrap().unwrap().digest, digest);
+    assert!(told.try_recv().is_err(), "one vote of two");
     let left = record
         .act(&id, TeamAct::Claim, by("ada"), &without_ada)
         .await
         .unwrap();
     assert_eq!(denied(&left), Denied::LeftGroup);
+    let acted = record
+        .act(&id, TeamAct::Confirm { digest }, by("dan"), &without_ada)
+        .await
+        .unwrap();
+    let Acted::Done(team, _) = acted else {
+        panic!("{acted:?}")
+    };
+    assert_eq!(team.quorum().votes(), ["bob", "dan"]);
+    let replies = record
+        .deliver(std::slice::from_ref(&id))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(replies, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
     let told = events(&record).await;
-    assert!(
-        told.iter()
-            .any(|event| event["event"] == "vote-dropped" && event["person"] == "ada")
+    let of = |word: &str| -> Vec<_> {
+        let some = told.iter().filter(|event| event["event"] == word);
+        some.cloned().collect()
+    };
+    let dropped = &of("vote-dropped")[0];
+    assert_eq!(dropped["person"], "ada");
+    assert_eq!(dropped["reason"], "not-eligible");
+    assert!(dropped["by"].is_null(), "nobody dropped it by an act");
+    let confirmed = of("confirmed");
+    assert_eq!(confirmed[0]["by"], "person:bob");
+    assert_eq!(
+        (&confirmed[0]["votes"], &confirmed[1]["votes"]),
+        (&1.into(), &2.into())
     );
+}
+
+#[tokio::test]
+async fn a_question_is_not_handed_on_where_too_few_would_be_left_and_comes_back_by_name() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    let hand = async |from: &str, to: &str, people: &Ops| {
+        let to = Addressee::Person(to.to_owned());
+        let note = "you know it";
+        let act = TeamAct::Delegate { to, note };
+        record.act(&id, act, by(from), people).await.unwrap()
+    };
+    // `cy` makes the call: ada and bob are all who can answer.
+    let refused = hand("ada", "bob", &ops()).await;
+    assert_eq!(denied(&refused), Denied::TooFewLeft { need: 2, left: 1 });
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert!(record.comments(&row).unwrap().is_empty());
+    let told = events(&record).await;
+    assert_eq!(told[1]["reason"], "too-few-left");
+    // With one more it goes, and back.
+    let more = Ops(BTreeSet::from(["ada", "bob", "cy", "dan"]));
+    assert!(matches!(hand("ada", "bob", &more).await, Acted::Done(..)));
+    assert_eq!(
+        denied(&fill(&record, &id, "ada", "Ada", 0).await),
+        Denied::Delegated
+    );
+    fill(&record, &id, "bob", "Ada", 0).await;
+    let back = hand("bob", "ada", &more).await;
+    assert!(matches!(back, Acted::Done(..)), "{back:?}");
+    let Acted::Done(team, _) = fill(&record, &id, "ada", "Ada", 1).await else {
+        panic!("ada is asked again")
+    };
+    assert_eq!(team.quorum().votes(), ["bob", "ada"]);
 }
 
 #[tokio::test]
@@ -264,8 +333,9 @@ async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
     }
     let to = Addressee::Person("bob".to_owned());
     let note = "you know it";
+    let enough = Ops(BTreeSet::from(["ada", "bob", "cy", "dan"]));
     record
-        .act(&id, TeamAct::Delegate { to, note }, by("ada"), &ops())
+        .act(&id, TeamAct::Delegate { to, note }, by("ada"), &enough)
         .await
         .unwrap();
     let note = Some("not on a Friday");

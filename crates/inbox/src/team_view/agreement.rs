@@ -1,0 +1,257 @@
+//! Sentences about the agreement of several people: whose does not count any more and why, and if enough people are left.
+
+use mcp_elicit_policy::quorum::Membership;
+use mcp_elicit_record::store::Row;
+use mcp_elicit_record::team::Team;
+use mcp_elicit_record::timeline::TimelineKind;
+
+/// Returns the number of people whose agreement counts now.
+pub(super) fn counted(team: &Team, people: &dyn Membership) -> usize {
+    let quorum = team.quorum();
+    let void = quorum.void_votes(people);
+    let votes = quorum.votes().iter();
+    votes
+        .filter(|voter| !void.contains(&voter.as_str()))
+        .count()
+}
+
+/// Returns the sentences for the reader of an open question. `may_replace` holds where the reader may enter other answers than those that
+/// wait for agreement; `name` returns a person's name for others to read.
+pub(super) fn lines(
+    row: &Row,
+    team: &Team,
+    people: &dyn Membership,
+    me: Option<&str>,
+    may_replace: bool,
+    name: &dyn Fn(&str) -> String,
+) -> Vec<String> {
+    if !row.lifecycle.is_open() {
+        return Vec::new();
+    }
+    let quorum = team.quorum();
+    let need = usize::from(quorum.need().get());
+    let void = quorum.void_votes(people);
+    let (noun, done, must) = if team.is_approval {
+        ("approval", "approved", "approve")
+    } else {
+        ("agreement", "agreed", "agree")
+    };
+    let mut lines: Vec<String> = void
+        .iter()
+        .map(|person| name(person))
+        .map(|name| format!("{name}'s {noun} no longer counts: {name} is not asked any more."))
+        .collect();
+    let agreed = quorum.votes().iter().map(String::as_str);
+    let agreed: Vec<&str> = agreed.filter(|voter| !void.contains(voter)).collect();
+    if me.is_some_and(|me| agreed.contains(&me)) {
+        let more = need.saturating_sub(agreed.len());
+        lines.push(format!("You have {done}. {more} more must {must}."));
+    } else {
+        if let Some(by) = me.and_then(|me| overridden_by(row, me)) {
+            let by = name(&by);
+            lines.push(format!(
+                "{by} entered other answers: your {noun} no longer counts."
+            ));
+        }
+        if may_replace && !agreed.is_empty() {
+            let names: Vec<String> = agreed.iter().map(|person| name(person)).collect();
+            lines.push(format!(
+                "If you enter other answers, the {noun} of {} no longer counts.",
+                names.join(", ")
+            ));
+        }
+    }
+    if let Some(left) = quorum.people_left(people).filter(|left| *left < need) {
+        let left = match left {
+            0 => "Nobody can".to_owned(),
+            1 => "Only 1 person can".to_owned(),
+            left => format!("Only {left} people can"),
+        };
+        lines.push(format!(
+            "{left} answer now, and {need} must {must}: the question waits until more people are asked, or until its time runs out."
+        ));
+    }
+    lines
+}
+
+/// Returns the person who entered other answers than those to which this person agreed.
+fn overridden_by(row: &Row, me: &str) -> Option<String> {
+    let mut by_other = None;
+    for event in row.timeline() {
+        let by = event.by.as_deref().unwrap_or_default();
+        let by = by.strip_prefix("person:").unwrap_or_default();
+        match event.kind {
+            TimelineKind::Filled | TimelineKind::Edited | TimelineKind::Confirmed if by == me => {
+                by_other = Some(None);
+            }
+            // Before that, this person had not agreed to anything.
+            TimelineKind::Edited if by_other.is_some() => by_other = Some(Some(by.to_owned())),
+            _ => {}
+        }
+    }
+    by_other.flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::num::NonZeroU8;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use mcp_elicit_core::form::Form;
+    use mcp_elicit_policy::Addressee;
+    use mcp_elicit_policy::quorum::Actor;
+    use mcp_elicit_policy::rules::{Ask, Plan};
+    use mcp_elicit_record::store::Memory;
+    use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
+    use mcp_elicit_record::{Keys, LockFile, Record, clock};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::sample;
+
+    /// Those in group `ops` now.
+    struct Ops(BTreeSet<&'static str>);
+
+    impl Ops {
+        fn of<const N: usize>(names: [&'static str; N]) -> Self {
+            Self(BTreeSet::from(names))
+        }
+    }
+
+    impl Membership for Ops {
+        fn is_member(&self, _: &str, person: &str) -> bool {
+            self.0.contains(person)
+        }
+
+        fn is_caller(&self, _: &str) -> bool {
+            false
+        }
+
+        fn members(&self, _: &str) -> Option<Vec<String>> {
+            Some(self.0.iter().map(|name| (*name).to_owned()).collect())
+        }
+    }
+
+    /// A question that two of the group must agree on.
+    struct Question {
+        record: Arc<Record>,
+        id: String,
+        people: Ops,
+    }
+
+    impl Question {
+        async fn ask(is_approval: bool) -> Self {
+            let store = Arc::new(Memory::default());
+            let lock = LockFile::unshared().unwrap();
+            let keys = Keys::random().unwrap();
+            let record = Arc::new(Record::new(store, keys, lock, clock::now));
+            let plan = Plan {
+                ask: Ask {
+                    to: vec![Addressee::Group("ops".to_owned())],
+                    need: NonZeroU8::new(2).unwrap(),
+                    not_caller: false,
+                    is_any: false,
+                },
+                ..Plan::caller()
+            };
+            let asked = ["ada", "bob"].map(str::to_owned).to_vec();
+            let usual = Duration::from_hours(1);
+            let team = Team::new("two", "r", TeamCaller::default(), &plan, asked, usual);
+            let team = if is_approval {
+                team.for_approval()
+            } else {
+                team
+            };
+            let plan = Some(team.to_plan().unwrap());
+            let id = sample::raised_for(&record, plan).await.unwrap();
+            let people = Ops::of(["ada", "bob"]);
+            Self { record, id, people }
+        }
+
+        async fn row(&self) -> Row {
+            self.record.find(&self.id).await.unwrap().unwrap()
+        }
+
+        async fn act(&self, person: &str, act: TeamAct<'_>) {
+            let login_age = None;
+            let by = Actor { person, login_age };
+            let acted = self.record.act(&self.id, act, by, &self.people);
+            let acted = acted.await.unwrap();
+            assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+        }
+
+        async fn fill(&self, person: &str, content: Value) {
+            let row = self.row().await;
+            let params: Value = serde_json::from_str(row.params.as_ref().unwrap()).unwrap();
+            let form = Form::from_value(&params["requestedSchema"]).unwrap();
+            let answers = form.check(content).unwrap();
+            let version = row.team.as_ref().unwrap().quorum().version();
+            let answers = Some(&answers);
+            self.act(person, TeamAct::Fill { answers, version }).await;
+        }
+
+        async fn lines(&self, me: &str) -> Vec<String> {
+            let row = self.row().await;
+            let team = row.team.as_ref().unwrap();
+            let may_replace = !team.quorum().votes().is_empty();
+            let name = |name: &str| name.to_owned();
+            lines(&row, team, &self.people, Some(me), may_replace, &name)
+        }
+    }
+
+    #[tokio::test]
+    async fn who_agreed_is_told_so_and_that_other_answers_drop_the_agreement() {
+        let question = Question::ask(false).await;
+        assert!(question.lines("ada").await.is_empty());
+        question.fill("ada", json!({"name": "Moon"})).await;
+        assert_eq!(
+            question.lines("ada").await,
+            ["You have agreed. 1 more must agree."]
+        );
+        assert_eq!(
+            question.lines("bob").await,
+            ["If you enter other answers, the agreement of ada no longer counts."]
+        );
+        question.fill("bob", json!({"name": "Mars"})).await;
+        assert_eq!(
+            question.lines("ada").await,
+            [
+                "bob entered other answers: your agreement no longer counts.",
+                "If you enter other answers, the agreement of bob no longer counts."
+            ]
+        );
+        let row = question.row().await;
+        let earlier = row.timeline();
+        let earlier = earlier.iter().map(|event| event.kind);
+        assert!(earlier.eq([
+            TimelineKind::Asked,
+            TimelineKind::Filled,
+            TimelineKind::Edited
+        ]));
+        question.fill("ada", json!({"name": "Mars"})).await;
+        assert!(question.lines("ada").await.is_empty(), "it has ended");
+    }
+
+    #[tokio::test]
+    async fn an_approval_of_somebody_who_is_not_asked_any_more_is_named() {
+        let mut question = Question::ask(true).await;
+        question.fill("ada", json!({"name": "Moon"})).await;
+        question.people = Ops::of(["bob"]);
+        let void = "ada's approval no longer counts: ada is not asked any more.";
+        let waits = "Only 1 person can answer now, and 2 must approve: the question waits until more people are asked, or until its time runs out.";
+        assert_eq!(question.lines("bob").await, [void, waits]);
+        let row = question.row().await;
+        assert_eq!(counted(row.team.as_ref().unwrap(), &question.people), 0);
+        let digest = question.record.entered(&row).unwrap().unwrap().digest;
+        question.act("bob", TeamAct::Confirm { digest }).await;
+        let agreed = "You have approved. 1 more must approve.";
+        assert_eq!(question.lines("bob").await, [void, agreed, waits]);
+        let row = question.row().await;
+        assert_eq!(counted(row.team.as_ref().unwrap(), &question.people), 1);
+        // The file is changed again.
+        question.people = Ops::of(["bob", "cy"]);
+        assert_eq!(question.lines("bob").await, [void, agreed]);
+    }
+}
