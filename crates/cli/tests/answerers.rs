@@ -95,7 +95,7 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
     }
 }
 
-/// Without an inbox there is nobody else: the server is told that nobody could be asked, which is no decline.
+/// Without an inbox there is nobody else: the server is told that nobody could be asked, which is not a decline.
 #[test]
 fn a_program_that_fails_alone_fails_the_question() {
     let folder = tempfile::tempdir().unwrap();

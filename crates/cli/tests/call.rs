@@ -249,7 +249,7 @@ fn servers_that_break_end_the_call_and_say_why() {
         ),
         (
             format!("{hello} echo '{{\"id\":[]}}'; sleep 60"),
-            "no MCP message",
+            "not an MCP message",
         ),
         (
             format!("{hello} head -c 10000000 /dev/zero | tr '\\0' x; echo; sleep 60"),

@@ -102,7 +102,7 @@ fn an_address_that_the_network_reaches_is_refused_before_anything_is_said() {
             &["--listen", "0.0.0.0:0"][..],
             "can be reached from the network",
         ),
-        (&["--inbox", "0.0.0.0:0"], "is no loopback address"),
+        (&["--inbox", "0.0.0.0:0"], "is not a loopback address"),
     ] {
         let served = gateway(args);
         assert_eq!(served.code, Some(2), "{}", served.stderr);

@@ -96,7 +96,7 @@ fn every_answer(demo: &Demo, client: &Program, revision: &str, spoken: &str) {
     assert!(refused, "nobody could be asked: {incapable}");
 }
 
-/// The questions of the demo server that are no single form.
+/// The questions of the demo server that are not a single form.
 fn every_shape(demo: &Demo, client: &Program) {
     let production =
         r#"[{"action":"accept","content":{"environment":"production"}},{"action":"decline"}]"#;

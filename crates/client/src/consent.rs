@@ -384,7 +384,7 @@ fn is_at_or_below(host: &str, allowed: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// A host as an address spells it: a person may write it in its own letters. What is no plain name stays as it is.
+/// A host as an address spells it: a person may write it in its own letters. What is not a plain name stays as it is.
 fn on_the_wire(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
     if name.is_ascii() || !name.chars().all(plain) {

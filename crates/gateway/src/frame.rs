@@ -31,7 +31,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns where its parts stand; nowhere in what is no message.
+    /// Returns where its parts stand; nowhere in what is not a message.
     pub(crate) fn index(self) -> FrameIndex {
         match self {
             Self::Lent(bytes) => FrameIndex::at(bytes).unwrap_or_default(),

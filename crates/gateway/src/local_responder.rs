@@ -3,7 +3,7 @@
 //!
 //! A question is in the record before it comes here. It is put before one responder of the client crate, one question at
 //! a time, and whatever the responder brings goes through the record like any other answer: the first valid act wins. A
-//! responder that breaks is no answer of a person's: the question stays in the inbox, or fails where there is none.
+//! responder that breaks is not an answer of a person's: the question stays in the inbox, or fails where there is none.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::Ending;

@@ -2,7 +2,7 @@
 //!
 //! A token is `mek_ID_SECRET`. The file has the SHA-256 of the whole, so that whoever reads it has no token; the secret has
 //! 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and as a
-//! caller, and is no secret.
+//! caller, and is not a secret.
 
 use std::io;
 use std::path::PathBuf;

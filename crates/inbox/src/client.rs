@@ -60,7 +60,7 @@ pub enum InboxFault {
         source: reqwest::Error,
     },
     /// The address is none.
-    #[error("{at} is no address of an inbox")]
+    #[error("{at} is not an address of an inbox")]
     Address {
         /// The address as it was given.
         at: String,

@@ -29,7 +29,7 @@ pub fn start(record: Arc<Record>) {
 
 async fn watch(record: Arc<Record>) {
     let mut changes = record.changes();
-    // What waits already is no news.
+    // What waits already is not news.
     let mut last = None;
     if new(&record, &mut last).await.is_none() {
         return;

@@ -181,7 +181,7 @@ impl TokenVerifier {
             .iter()
             .any(|claim| token.claims.contains_key(*claim))
         {
-            return Err(TokenError::Invalid("an ID token is no access token"));
+            return Err(TokenError::Invalid("an ID token is not an access token"));
         }
         if !token.claims.contains_key("exp") {
             return Err(TokenError::Invalid("the token never expires"));
@@ -253,7 +253,7 @@ impl TokenVerifier {
             return Err(TokenError::Expired);
         }
         if claims.contains_key("nonce") {
-            return invalid("an ID token is no logout token");
+            return invalid("an ID token is not a logout token");
         }
         let is_logout = claims.get("events").and_then(|events| events.get(LOGOUT));
         if !is_logout.is_some_and(Value::is_object) {

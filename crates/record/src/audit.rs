@@ -67,7 +67,7 @@ pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
-/// Returns what the audit says of an event that is no step of a question, JSON.
+/// Returns what the audit says of an event that is not a step of a question, JSON.
 pub(crate) fn event_entry(
     event: Event,
     question: Option<&str>,

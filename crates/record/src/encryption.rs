@@ -108,7 +108,7 @@ fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     let bytes = fs::read(path)?;
     if !are_keys(&bytes) {
         return Err(io::Error::other(
-            "the key file is no list of keys of 32 bytes",
+            "the key file is not a list of keys of 32 bytes",
         ));
     }
     Ok(bytes.as_chunks::<KEY>().0.to_vec())

@@ -256,7 +256,7 @@ impl Record {
         &self.store
     }
 
-    /// Writes into the audit what is no step of a question: who did it, and with which question if any.
+    /// Writes into the audit what is not a step of a question: who did it, and with which question if any.
     pub async fn audit_event(
         &self,
         event: audit::Event,

@@ -353,6 +353,28 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
     assert!(record.live().is_empty());
 }
 
+/// Asks a question, which is in the record then. Returns its id, and the events that its session hears.
+async fn ask(
+    record: &Arc<Record>,
+    asked: &NewQuestion,
+) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let key = SessionKey(1);
+    let recorded = record.create(&local(), asked, key, &tell, Commit::Awaited);
+    (recorded.await.unwrap().id, told)
+}
+
+/// Asks a question that is written behind. Returns its id, and the events that its session hears.
+fn ask_behind(
+    record: &Arc<Record>,
+    asked: &NewQuestion,
+) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let key = SessionKey(1);
+    let behind = record.create(&local(), asked, key, &tell, Commit::Behind);
+    (behind.now().unwrap().id, told)
+}
+
 /// The session submits its client's answer, which is held until it is delivered or written.
 fn holds(record: &Arc<Record>, id: &str, outcome: &Outcome) -> bool {
     let submitted = record.submit(id, outcome, "client", Commit::Behind);
@@ -367,15 +389,7 @@ fn event(entry: &str) -> String {
 #[tokio::test]
 async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let (below, record) = alone().await;
-    let (first, _told) = mpsc::unbounded_channel();
-    let behind = record.create(
-        &local(),
-        &at_client("Who?"),
-        SessionKey(1),
-        &first,
-        Commit::Behind,
-    );
-    let id = behind.now().unwrap().id;
+    let (id, _told) = ask_behind(&record, &at_client("Who?"));
     record.write_behind(&id).now().unwrap();
     record
         .submit(&id, &accept(), "client", Commit::Behind)
@@ -458,15 +472,7 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
 #[tokio::test]
 async fn a_page_answers_a_noted_question_first_and_durably() {
     let (below, record) = alone().await;
-    let (tell, mut told) = mpsc::unbounded_channel();
-    let behind = record.create(
-        &local(),
-        &at_client("Who?"),
-        SessionKey(1),
-        &tell,
-        Commit::Behind,
-    );
-    let id = behind.now().unwrap().id;
+    let (id, mut told) = ask_behind(&record, &at_client("Who?"));
     record.write_behind(&id).now().unwrap();
     record.mark_shown(&id).await.unwrap();
     assert_eq!(

@@ -317,7 +317,7 @@ impl Relay {
         self.reject_under(stream, None, code, &why)
     }
 
-    /// An error for what is no message, under the id that it has if any.
+    /// An error for what is not a message, under the id that it has if any.
     fn reject_under(
         &mut self,
         stream: StreamId,

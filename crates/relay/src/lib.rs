@@ -38,7 +38,7 @@
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
 //! | `client_waits` | the times that clients were seen to wait for a call |
 //! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
-//! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are no questions |
+//! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are not questions |
 //! | `timers`, `outbox` | what is due; the effects that wait, and the gateway's own ids |
 //! | `url_required`, `url_demand` | `-32042`: links to visit before a call is made again; which they were |
 //! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
@@ -306,7 +306,7 @@ impl Relay {
         forward
     }
 
-    /// Something happened that is no frame.
+    /// Something happened that is not a frame.
     pub fn handle(&mut self, now: Timestamp, event: Event) {
         match event {
             Event::Recorded {

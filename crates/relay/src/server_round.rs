@@ -68,7 +68,7 @@ impl Round {
         }
     }
 
-    /// Returns whether a request that is no question was pushed to the client under this id and is not answered yet.
+    /// Returns whether a request that is not a question was pushed to the client under this id and is not answered yet.
     pub(crate) fn has_pushed(&self, id: &Id) -> bool {
         self.entries.iter().any(|(_, entry)| entry.is_pushed(id))
     }
@@ -82,7 +82,7 @@ impl Round {
         }
     }
 
-    /// Puts in the responses that a retry of the client brings for requests that are no questions.
+    /// Puts in the responses that a retry of the client brings for requests that are not questions.
     pub(crate) fn answer_others(&mut self, responses: &InputResponses) {
         for (name, entry) in &mut self.entries {
             if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
@@ -91,7 +91,7 @@ impl Round {
         }
     }
 
-    /// Returns the requests that are no questions and go to the client in a round.
+    /// Returns the requests that are not questions and go to the client in a round.
     pub(crate) fn others_for_client(&self) -> Vec<(String, InputRequest)> {
         let other = |(name, entry): &(String, Entry)| match entry {
             Entry::Other {
@@ -121,7 +121,7 @@ impl Round {
         (self.required, responses)
     }
 
-    /// Returns whether anything waits that is no question: the client's to answer.
+    /// Returns whether anything waits that is not a question: the client's to answer.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.entries
             .iter()

@@ -36,7 +36,7 @@ pub(crate) enum ReceivedAnswer {
     /// The reply came after its time.
     #[serde(rename = "t")]
     Late,
-    /// The reply was no answer at all.
+    /// The reply was not an answer at all.
     #[serde(rename = "b")]
     Broken(String),
 }

@@ -267,7 +267,7 @@ fn what_is_not_played_exists() {
         let known = all
             .iter()
             .any(|(path, _)| path.with_extension("").ends_with(name));
-        assert!(known, "{name} ({why}) is no transcript");
+        assert!(known, "{name} ({why}) is not a transcript");
     }
 }
 

@@ -153,7 +153,7 @@ pub fn axe() -> Option<String> {
 ///
 /// # Panics
 ///
-/// When `tests/peers/questions.json` is not there or is no JSON.
+/// When `tests/peers/questions.json` is not there or is not JSON.
 pub fn questions() -> serde_json::Value {
     let text = std::fs::read_to_string(sources().join("questions.json"))
         .expect("tests/peers/questions.json is there");

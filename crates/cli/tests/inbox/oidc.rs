@@ -313,7 +313,7 @@ fn a_configuration_that_would_let_others_in_is_refused_and_shows_no_secret() {
         ),
         (
             "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"http://id.example.com\"",
-            "is no issuer",
+            "is not an issuer",
         ),
         (
             "listen = \"127.0.0.1:0\"\n[auth]\nmode = \"oidc\"",
@@ -341,7 +341,7 @@ fn a_configuration_that_would_let_others_in_is_refused_and_shows_no_secret() {
         ),
         (
             "listen = \"127.0.0.1:0\"\npublic-url = \"http://mcp.example.com\"",
-            "is no public address",
+            "is not a public address",
         ),
     ] {
         std::fs::write(&file, format!("{text}{server}")).unwrap();

@@ -49,7 +49,7 @@ pub enum ConnectError {
         trouble: TransportError,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
-        /// The first line its process wrote to stdout that is no JSON.
+        /// The first line its process wrote to stdout that is not JSON.
         stdout: Option<String>,
     },
     /// No answer in time.
@@ -59,7 +59,7 @@ pub enum ConnectError {
         within: Duration,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
-        /// The first line its process wrote to stdout that is no JSON.
+        /// The first line its process wrote to stdout that is not JSON.
         stdout: Option<String>,
     },
     /// The server and we have no revision in common.
@@ -139,7 +139,7 @@ impl ConnectError {
         self
     }
 
-    /// The first line that the server's process wrote to stdout and that is no JSON, cut to 2,000 bytes.
+    /// The first line that the server's process wrote to stdout and that is not JSON, cut to 2,000 bytes.
     ///
     /// ```
     /// use mcp_elicit_client::ConnectError;

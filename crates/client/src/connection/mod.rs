@@ -367,7 +367,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.transport_error()
     }
 
-    /// Returns how many lines the server wrote to its stdout that are no JSON and were passed over.
+    /// Returns how many lines the server wrote to its stdout that are not JSON and were passed over.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -381,7 +381,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.noise()
     }
 
-    /// The first line that the server wrote to its stdout and that is no JSON, cut to 2,000 bytes.
+    /// The first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;

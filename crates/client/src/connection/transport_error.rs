@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// A frame that is no JSON.
+    /// A frame that is not JSON.
     #[error("the server sent broken JSON ({why})")]
     BrokenJson {
         /// The parser's finding, by position only.
         why: String,
     },
-    /// JSON that is no JSON-RPC message of MCP.
-    #[error("the server sent JSON that is no MCP message")]
+    /// JSON that is not a JSON-RPC message of MCP.
+    #[error("the server sent JSON that is not an MCP message")]
     NotAMessage,
     /// A frame above the limit.
     #[error("the server sent a message larger than {limit} bytes")]
@@ -61,7 +61,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Notes a line that is no JSON and was passed over.
+    /// Notes a line that is not JSON and was passed over.
     pub(crate) fn heard_noise(&self, line: &[u8]) {
         self.noise.fetch_add(1, Ordering::Relaxed);
         let line = line.trim_ascii();

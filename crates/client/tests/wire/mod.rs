@@ -54,7 +54,7 @@ impl Server {
             .await
     }
 
-    /// Writes a frame. A client that has gone is no failure of the server.
+    /// Writes a frame. A client that has gone is not a failure of the server.
     pub(crate) async fn send(&mut self, frame: &Value) {
         self.send_text(&frame.to_string()).await;
     }

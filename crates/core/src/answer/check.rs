@@ -34,7 +34,7 @@ impl Form {
     /// Checks content and returns answers, or every violation.
     ///
     /// Fields that the form does not have are dropped and named in [`Answers::ignored`], unless the form says
-    /// `additionalProperties: false`. Null is no value: a required field that is null is missing, another has the wrong
+    /// `additionalProperties: false`. Null is not a value: a required field that is null is missing, another has the wrong
     /// type.
     ///
     /// # Errors

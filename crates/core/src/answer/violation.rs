@@ -20,7 +20,7 @@ pub struct Violation {
 /// The rule of a field that was broken, with its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rule {
-    /// The field is required and has no value. Null is no value.
+    /// The field is required and has no value. Null is not a value.
     Required,
     /// The value has the wrong type.
     Type(Expected),

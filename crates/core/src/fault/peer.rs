@@ -15,7 +15,7 @@ pub enum PeerFault {
     /// A message, or a part of one, that is not what the protocol says.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A requestedSchema that is no legal form.
+    /// A requestedSchema that is not a legal form.
     #[error("the requested form is not legal: {}", first(defects))]
     IllegalForm {
         /// Every defect; the first is named in the error.

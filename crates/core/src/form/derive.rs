@@ -119,7 +119,7 @@ fn list_variants(field: &mut Map<String, Value>, key: &str) {
                         .map(|value| json!({ "const": value, "title": value })),
                 );
             }
-            // Not an enum of unit variants; the parser says why that is no field.
+            // Not an enum of unit variants; the parser says why that is not a field.
             _ => return,
         }
     }

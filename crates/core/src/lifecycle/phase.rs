@@ -95,7 +95,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The text is no phase.
+/// The text is not a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such phase of a question")]
 pub struct UnknownPhase;

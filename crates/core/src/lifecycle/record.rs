@@ -33,7 +33,7 @@ pub enum AuditEvent {
     Refused,
     /// No responder was available.
     Nobody,
-    /// Something broke: what came back was no answer.
+    /// Something broke: what came back was not an answer.
     Failed,
     /// The server accepted the answer.
     Delivered,

@@ -170,7 +170,7 @@ impl Host {
         };
         let labels: Vec<&str> = free.split('.').collect();
         labels.windows(2).enumerate().find_map(|(at, pair)| {
-            // "www.example.com": here `www` is no domain and the last label is the registrable one's own.
+            // "www.example.com": here `www` is not a domain and the last label is the registrable one's own.
             let last = at + 2 == labels.len();
             let ending = pair[1];
             let pretends = FAMILIAR_ENDINGS.iter().any(|familiar| {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use url::Url;
 
-/// Returns the address of a server without a user name and a password before its host. What is no URL loses everything
+/// Returns the address of a server without a user name and a password before its host. What is not a URL loses everything
 /// before its last `@`, since a password may stand anywhere there.
 ///
 /// ```

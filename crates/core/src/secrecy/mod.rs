@@ -46,7 +46,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A field into which nothing is written is no subject: what can be picked there is known to the server already.
+    /// A field into which nothing is written is not a subject: what can be picked there is known to the server already.
     fn from_field(field: &'a Field) -> Option<Self> {
         let (pattern, numeric) = match field.kind() {
             Kind::Text(text) => (text.pattern.as_ref().map(Pattern::as_str), false),

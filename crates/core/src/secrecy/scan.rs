@@ -144,7 +144,7 @@ impl Scan {
 }
 
 impl Clause<'_> {
-    /// Goes past a word that is no term.
+    /// Goes past a word that is not a term.
     fn pass(&mut self, word: &str) {
         if terms::is_asking(word) {
             (self.open, self.intent, self.lead) = (true, Intent::Asked, 0);

@@ -46,7 +46,7 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
-/// Letters whose stroke is no combining mark.
+/// Letters whose stroke is not a combining mark.
 fn unstroked(c: char) -> char {
     match c {
         'ł' => 'l',

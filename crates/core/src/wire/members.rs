@@ -198,7 +198,7 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
 }
 
 /// One member of an object, passing over the others without keeping them. Of a duplicate member the last, as most
-/// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is no object or the member is
+/// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is not an object or the member is
 /// absent.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     find(object, name).last
@@ -288,7 +288,7 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// The text of a JSON string, borrowed where it has no escapes. `None` when the value is no string.
+/// The text of a JSON string, borrowed where it has no escapes. `None` when the value is not a string.
 pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Key<'_>>(value.get())
         .ok()

@@ -67,7 +67,7 @@ impl ElicitResult {
     /// Reads an `ElicitResult` that answers a question of `mode`.
     ///
     /// - An action that is none of the three is [`WireError::UnknownAction`], never taken for another.
-    /// - `content` that is no object is a defect where it counts; `null` counts as absent.
+    /// - `content` that is not an object is a defect where it counts; `null` counts as absent.
     /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] gives `{}`, which a form
     ///   with required fields refuses and a form without takes.
     /// - Content on decline, on cancel, and in url mode means nothing: it is dropped and

@@ -84,7 +84,7 @@ impl InputRequired {
             })
     }
 
-    /// The requests that are no elicitation, by key.
+    /// The requests that are not elicitation, by key.
     pub fn others(&self) -> impl Iterator<Item = (&str, &str, &RawValue)> {
         self.requests
             .iter()
@@ -200,7 +200,7 @@ impl InputResponses {
         })
     }
 
-    /// Reads them out of a request's params; `None` when the request is no retry with answers.
+    /// Reads them out of a request's params; `None` when the request is not a retry with answers.
     pub fn from_params(params: &RawValue) -> Result<Option<Self>, WireError> {
         members::only_member(params, "inputResponses", "params")?
             .filter(|responses| !members::is_null(responses))

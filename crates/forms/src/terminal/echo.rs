@@ -14,7 +14,7 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// The terminal behind an input; none where the input is no terminal.
+    /// The terminal behind an input; none where the input is not a terminal.
     #[cfg(unix)]
     pub(super) fn from_input(input: &impl AsFd) -> Self {
         let input = input.as_fd();

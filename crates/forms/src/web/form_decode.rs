@@ -59,7 +59,7 @@ impl Posted {
             },
             Control::Several { .. } => {
                 let picked = self.picked(field, key);
-                // No tick is no value, unless the field has a default, which is withdrawn, or is required.
+                // A box without a tick has no value, unless the field has a default, which is withdrawn, or is required.
                 let unsaid =
                     picked.is_empty() && !field.required && field.default == DraftValue::Nothing;
                 if unsaid {

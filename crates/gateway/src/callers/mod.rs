@@ -42,7 +42,7 @@ pub(crate) enum Callers {
     Oidc(Box<oidc::OidcCallers>),
 }
 
-/// Why a request is no caller's.
+/// Why a request is not a caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unauthenticated {
     /// It carries no key.

@@ -58,7 +58,7 @@ pub enum ConfigError {
         fault: NoAddress,
     },
     /// The inbox would be open to the network.
-    #[error("the inbox is for this machine: {at} is no loopback address")]
+    #[error("the inbox is for this machine: {at} is not a loopback address")]
     NotLoopback {
         /// The address.
         at: SocketAddr,
@@ -76,7 +76,7 @@ pub enum ConfigError {
         most: u64,
     },
     /// A value that is not an origin.
-    #[error("`{text}` is no origin: write it like http://localhost:6274")]
+    #[error("`{text}` is not an origin: write it like http://localhost:6274")]
     Origin {
         /// The value.
         text: String,
@@ -157,7 +157,7 @@ pub enum ConfigError {
     #[error("mode = \"oidc\" needs `[auth.oidc]` with `issuer`")]
     NoOidc,
     /// An issuer that is not spoken to in private.
-    #[error("`{text}` is no issuer: write it like https://id.example.com, without a query")]
+    #[error("`{text}` is not an issuer: write it like https://id.example.com, without a query")]
     IssuerUrl {
         /// The value.
         text: String,
@@ -166,13 +166,13 @@ pub enum ConfigError {
     #[error("introspection needs `client-id` and `client-secret`")]
     NoClient,
     /// Not the name of a scope.
-    #[error("`{text}` is no scope: visible ASCII without spaces and quotes")]
+    #[error("`{text}` is not a scope: visible ASCII without spaces and quotes")]
     ScopeName {
         /// The value.
         text: String,
     },
     /// A difference between clocks that is none, or too large.
-    #[error("`{text}` is no leeway: write it like 60s, up to 5m")]
+    #[error("`{text}` is not a leeway: write it like 60s, up to 5m")]
     Leeway {
         /// The value.
         text: String,
@@ -186,7 +186,9 @@ pub enum ConfigError {
         why: String,
     },
     /// Not an address that callers could be told.
-    #[error("`{text}` is no public address: write it like https://mcp.example.com, without a path")]
+    #[error(
+        "`{text}` is not a public address: write it like https://mcp.example.com, without a path"
+    )]
     PublicUrl {
         /// The value.
         text: String,

@@ -151,7 +151,7 @@ struct FileServer {
 }
 
 impl File {
-    /// Refuses numbers that are out of their range. 0 is no bound on questions.
+    /// Refuses numbers that are out of their range. 0 is not a bound on questions.
     fn check_numbers(&self) -> Result<(), ConfigError> {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut numbers = vec![
@@ -561,7 +561,7 @@ mod tests {
             (
                 "allow-origins = [\n\"http://a\",\n\"localhost\"]\n[servers.a]\nurl = \"http://x\"\n",
                 3,
-                "`localhost` is no origin",
+                "`localhost` is not an origin",
             ),
             (
                 "inbox = \"192.0.2.1:1\"\n[servers.a]\nurl = \"http://x\"\n",

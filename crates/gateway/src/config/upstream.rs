@@ -95,7 +95,7 @@ impl FileUpstreamAuth {
                     ));
                 }
                 if !is_private(&resource) {
-                    return Err(fault("`resource` is no https URL without a query"));
+                    return Err(fault("`resource` is not an https URL without a query"));
                 }
                 (UpstreamCredentials::Exchange { resource, scopes }, None)
             }

@@ -100,7 +100,7 @@ impl Summaries {
             })
     }
 
-    /// Returns a question as channels may know it. Answers and comments are no part of it.
+    /// Returns a question as channels may know it. Answers and comments are not part of it.
     pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();

@@ -37,7 +37,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The inbox would be open to the network.
-    #[error("the inbox is for this machine: {at} is no loopback address")]
+    #[error("the inbox is for this machine: {at} is not a loopback address")]
     NotLoopback {
         /// The address.
         at: SocketAddr,

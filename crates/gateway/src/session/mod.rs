@@ -290,7 +290,7 @@ impl Session {
         self.carry_on(relay, challenge);
     }
 
-    /// Carries out what came of something that was no frame.
+    /// Carries out what came of something that was not a frame.
     fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&ServerChallenge>) {
         let told = self.carry_out(relay, None, challenge);
         self.flush();

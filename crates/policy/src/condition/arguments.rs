@@ -28,7 +28,7 @@ pub(super) enum Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Reads the arguments of a call; `None` where they are no object, too large or ambiguous.
+    /// Reads the arguments of a call; `None` where they are not an object, too large or ambiguous.
     pub(super) fn arguments(text: &'a str) -> Option<Self> {
         if text.len() > MAX_BYTES {
             return None;

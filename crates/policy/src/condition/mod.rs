@@ -63,7 +63,7 @@ pub enum ConditionError {
     /// The call is not known: the server did not say for which of several it asks.
     #[error("the call is not known")]
     UnknownCall,
-    /// The arguments are no JSON object, too large, or have a member twice.
+    /// The arguments are not a JSON object, too large, or have a member twice.
     #[error("the arguments cannot be read")]
     UnreadableArguments,
     /// The condition is neither true nor false.

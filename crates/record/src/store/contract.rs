@@ -553,7 +553,7 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
     assert_eq!(
         answered.body.mode,
         Mode::Form,
-        "an unknown keyword is no mode"
+        "an unknown keyword is not a mode"
     );
     let at = Timestamp::from_millis;
     assert_eq!(answered.lifecycle.valid_until(), Some(at(2_000 + 900_000)));

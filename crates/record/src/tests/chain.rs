@@ -1,9 +1,7 @@
 //! The audit's chain has a key: whoever lacks that cannot make it whole again.
 
 use super::*;
-use crate::SessionKey;
 use crate::store::{ChainKey, Sqlite, chained};
-use tokio::sync::mpsc;
 
 fn key() -> ChainKey {
     ChainKey::from_identity(&IdentityKey::random().unwrap())
@@ -14,17 +12,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
     let key = key();
     let store = Arc::new(Memory::keyed(key.clone()));
     let record = record(store.clone());
-    let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record
-        .create(
-            &local(),
-            &asked("Who?"),
-            SessionKey(1),
-            &tell,
-            Commit::Awaited,
-        )
-        .await;
-    let id = recorded.unwrap().id;
+    let (id, _told) = ask(&record, &asked("Who?")).await;
     record
         .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
         .await

@@ -83,15 +83,8 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
 #[tokio::test]
 async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
     let (below, record) = alone().await;
-    let (tell, _told) = mpsc::unbounded_channel();
-    let behind = record.create(
-        &local(),
-        &at_client("Who?"),
-        SessionKey(1),
-        &tell,
-        Commit::Behind,
-    );
-    let ids = [behind.now().unwrap().id];
+    let (id, _told) = ask_behind(&record, &at_client("Who?"));
+    let ids = [id];
     record
         .submit(&ids[0], &accept(), "client", Commit::Behind)
         .now();
@@ -117,17 +110,8 @@ async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
 #[tokio::test]
 async fn an_answer_in_hand_that_was_refused_is_kept() {
     let (below, record) = alone().await;
-    let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record
-        .create(
-            &local(),
-            &at_client("Who?"),
-            SessionKey(1),
-            &tell,
-            Commit::Awaited,
-        )
-        .await;
-    let ids = [recorded.unwrap().id];
+    let (id, _told) = ask(&record, &at_client("Who?")).await;
+    let ids = [id];
     assert!(holds(&record, &ids[0], &accept()));
     let first = record.deliver(&ids).await.unwrap().unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();

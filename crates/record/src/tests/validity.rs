@@ -164,17 +164,8 @@ async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
     };
     let killed = open();
-    let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = killed
-        .create(
-            &local(),
-            &asked("Who?"),
-            SessionKey(1),
-            &tell,
-            Commit::Awaited,
-        )
-        .await;
-    let ids = [recorded.unwrap().id];
+    let (id, _told) = ask(&killed, &asked("Who?")).await;
+    let ids = [id];
     killed
         .submit(&ids[0], &accept(), "inbox", Commit::Awaited)
         .await
@@ -202,17 +193,7 @@ async fn questions_that_ended_long_ago_are_deleted() {
         .await
         .unwrap();
     let record = at_stopped(Arc::new(store));
-    let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record
-        .create(
-            &local(),
-            &long("Who?"),
-            SessionKey(1),
-            &tell,
-            Commit::Awaited,
-        )
-        .await;
-    let id = recorded.unwrap().id;
+    let (id, _told) = ask(&record, &long("Who?")).await;
     record.end(&id, Ending::CallEnded).await.unwrap();
     pass(Duration::from_hours(29 * 24));
     record.sweep().await.unwrap();

@@ -117,7 +117,7 @@ impl Relay {
         question.client_responded();
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Some(result) = frame.result() else {
-            // An error: the client could not ask. That is no answer of a person's.
+            // An error: the client could not ask. That is not an answer of a person's.
             self.pass_on_error(now, key, frame.text());
             return;
         };
@@ -195,7 +195,7 @@ impl Relay {
         }
     }
 
-    /// A request in a round that is no question: the client is pushed it, when its era is this.
+    /// A request in a round that is not a question: the client is pushed it, when its era is this.
     pub(crate) fn push_other(
         &mut self,
         stream: Option<StreamId>,

@@ -49,7 +49,7 @@ impl RoundsClient {
     }
 
     /// Returns what a client of these capabilities can do in a session that the gateway opens for it: what a server pushes
-    /// and is no question does not reach it.
+    /// and is not a question does not reach it.
     pub(super) fn in_session(mut capabilities: Value) -> Value {
         if let Some(all) = capabilities.as_object_mut() {
             all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
@@ -74,7 +74,7 @@ impl Relay {
         )
     }
 
-    /// Returns what a rounds client brought for the requests that are no questions.
+    /// Returns what a rounds client brought for the requests that are not questions.
     pub(crate) fn others_of_round(
         &mut self,
         now: Timestamp,

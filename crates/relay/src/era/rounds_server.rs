@@ -156,7 +156,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The response to a request of a round that is no question.
+    /// The response to a request of a round that is not a question.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         let found = self
             .calls
@@ -217,7 +217,7 @@ impl Relay {
         };
         let call = self.calls.get(key);
         let Some(frame) = call.and_then(|call| call.retry_frame(&required, &responses, &id)) else {
-            let why = "the call cannot be made again: its `params` are no object";
+            let why = "the call cannot be made again: its `params` are not an object";
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;
         };

@@ -250,7 +250,7 @@ fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
     assert!(world.to_server.is_empty());
 }
 
-/// A result that is no object is passed on as it is: there is nothing of it that the client's revision would change.
+/// A result that is not an object is passed on as it is: there is nothing of it that the client's revision would change.
 #[test]
 fn a_result_that_is_no_object_stays_json() {
     for result in ["5", "\"é\"", "[]", "null"] {

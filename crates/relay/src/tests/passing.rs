@@ -160,7 +160,7 @@ fn on_the_way<'f>(frames: impl Iterator<Item = &'f String>) -> Vec<serde_json::V
         .collect()
 }
 
-/// Sampling is no question: a rounds server's request for it is pushed to a pushed client, and its answer goes back in the
+/// Sampling is not a question: a rounds server's request for it is pushed to a pushed client, and its answer goes back in the
 /// retry, beside nothing else.
 #[test]
 fn sampling_in_a_round_is_pushed_to_a_pushed_client() {

@@ -32,7 +32,10 @@ async fn somebody_who_said_no_at_the_provider_may_try_again_or_leave_it() {
             assert!(page.body.contains(words), "{words}: {page:?}");
         }
         assert!(!page.body.contains("the person said no"), "{page:?}");
-        assert!(!call.is_finished(), "that was no answer to the question");
+        assert!(
+            !call.is_finished(),
+            "that was not an answer to the question"
+        );
         let page = ada.post(&format!("{link}/decline"), "").await;
         assert_eq!(page.status, 200, "{page:?}");
         let (words, is_error) = said(&call.await.unwrap().unwrap());

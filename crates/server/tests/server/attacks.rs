@@ -362,7 +362,7 @@ async fn every_bit_of_a_state_counts() {
     for bit in 0..state.len() * 8 {
         let mut flipped = state.clone().into_bytes();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        // What is no text is no JSON string either.
+        // What is not text is not a JSON string either.
         let Ok(flipped) = String::from_utf8(flipped) else {
             continue;
         };

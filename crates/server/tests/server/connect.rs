@@ -289,7 +289,7 @@ async fn a_link_that_was_sent_to_somebody_else_does_nothing() {
         let error = scene.call().await.unwrap_err();
         assert_eq!(
             error.code.0, -32000,
-            "nobody came, which is no refusal: {error:?}"
+            "nobody came, which is not a refusal: {error:?}"
         );
         assert!(scene.stored().is_empty());
     }

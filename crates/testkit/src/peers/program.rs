@@ -167,11 +167,11 @@ impl Finished {
     ///
     /// # Panics
     ///
-    /// When a line is no JSON; stderr is in the message.
+    /// When a line is not JSON; stderr is in the message.
     pub fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
             serde_json::from_str(line)
-                .unwrap_or_else(|error| panic!("{line:?} is no JSON: {error}\n{}", self.stderr))
+                .unwrap_or_else(|error| panic!("{line:?} is not JSON: {error}\n{}", self.stderr))
         };
         self.stdout.lines().map(parse).collect()
     }
@@ -186,7 +186,7 @@ impl Finished {
         let last = last
             .unwrap_or_else(|| panic!("no report on stdout ({})\n{}", self.status, self.stderr));
         serde_json::from_str(last)
-            .unwrap_or_else(|error| panic!("{last:?} is no JSON: {error}\n{}", self.stderr))
+            .unwrap_or_else(|error| panic!("{last:?} is not JSON: {error}\n{}", self.stderr))
     }
 }
 

@@ -345,7 +345,7 @@ impl Reader<'_> {
         char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
     }
 
-    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is no character
+    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is not a character
     /// here.
     fn code_point(&mut self) -> Result<u32, Refused> {
         if self.chars.peek() == Some(&'{') {

@@ -138,10 +138,10 @@ pub(super) fn wrong_in_rounds(
         })
 }
 
-/// The longest answer, in bytes, that is looked at for whether it refuses what is no message.
+/// The longest answer, in bytes, that is looked at for whether it refuses what is not a message.
 const REFUSAL: usize = 1_024;
 
-/// Returns the status of a response in a session: a refusal of something that is no message says so in its status.
+/// Returns the status of a response in a session: a refusal of something that is not a message says so in its status.
 pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
     if frame.len() > REFUSAL {
         return StatusCode::OK;

@@ -26,7 +26,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// The number of times in a row that opening a lost stream may fail or bring nothing before it is abandoned.
 const TRIES: u32 = 5;
-/// A stream that was open for this long was no failure, whatever it brought.
+/// A stream that was open for this long was not a failure, whatever it brought.
 const OPEN: Duration = Duration::from_secs(1);
 
 /// The state of a stream that may be lost and resumed.

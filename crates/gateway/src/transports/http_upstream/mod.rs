@@ -50,7 +50,7 @@ pub struct HttpTarget {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAddress {
     /// Not a URL.
-    #[error("`{url}` is no URL: {why}")]
+    #[error("`{url}` is not a URL: {why}")]
     NoUrl {
         /// The text that stands there.
         url: String,
