@@ -74,7 +74,7 @@ impl Access {
 #[derive(Clone)]
 struct AppState {
     record: Arc<Record>,
-    desk: Arc<RecordQuestionStore>,
+    questions: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
     tokens: Arc<ApiTokens>,
@@ -83,13 +83,13 @@ struct AppState {
 /// The API, to be nested below `/api`.
 pub fn router(
     record: Arc<Record>,
-    desk: Arc<RecordQuestionStore>,
+    questions: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
 ) -> Router {
     let state = AppState {
         record,
-        desk,
+        questions,
         tokens: Arc::new(state.api_tokens()),
         state,
         access,
@@ -277,13 +277,13 @@ async fn show(
     };
     match state.record.find(&id).await {
         Ok(Some(row)) => {
-            match state.desk.sight(&viewer, &row) {
+            match state.questions.sight(&viewer, &row) {
                 Sight::Nothing => return no_question(),
                 Sight::Outline => return Json(state.outline(&row)).into_response(),
                 Sight::Question | Sight::Whole => {}
             }
             if row.lifecycle.is_open()
-                && state.desk.may_act(&viewer, &row)
+                && state.questions.may_act(&viewer, &row)
                 && let Err(fault) = state.record.mark_shown(&id).await
             {
                 return broken(&fault);
@@ -354,7 +354,7 @@ async fn answer(
         Ok(None) => return no_question(),
         Err(fault) => return broken(&fault),
     };
-    match state.desk.sight(&viewer, &row) {
+    match state.questions.sight(&viewer, &row) {
         Sight::Nothing => return no_question(),
         Sight::Outline | Sight::Question | Sight::Whole => {}
     }
@@ -365,7 +365,7 @@ async fn answer(
         );
         return problem(StatusCode::FORBIDDEN, "asks-people", &message);
     }
-    if !state.desk.may_act(&viewer, &row) {
+    if !state.questions.may_act(&viewer, &row) {
         return problem(
             StatusCode::FORBIDDEN,
             "not-addressed",
@@ -384,7 +384,7 @@ async fn answer(
     {
         Ok(Verdict::Won) => {
             state
-                .desk
+                .questions
                 .note_credentials_allowed(&row, &outcome, &by)
                 .await;
             let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
@@ -454,7 +454,8 @@ impl AppState {
 
     /// Returns what the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
-        let (Some(parsed), Some(readable)) = (self.desk.parsed(row), self.desk.readable(row))
+        let (Some(parsed), Some(readable)) =
+            (self.questions.parsed(row), self.questions.readable(row))
         else {
             return Err(Box::new(no_question()));
         };
@@ -494,7 +495,7 @@ impl AppState {
 
     /// Returns what a list says of a question to this viewer; `None` where it is not theirs to know of.
     fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<Value> {
-        match self.desk.sight(viewer, row) {
+        match self.questions.sight(viewer, row) {
             Sight::Nothing => None,
             Sight::Outline => Some(self.outline(row)),
             Sight::Question | Sight::Whole => Some(self.summary(row)),
@@ -560,7 +561,7 @@ impl AppState {
             .iter()
             .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
             .collect();
-        let readable = self.desk.readable(row);
+        let readable = self.questions.readable(row);
         whole["asksForCredential"] = json!(readable.as_ref().is_some_and(|readable| {
             let warnings = view::warnings(&readable.question);
             warnings.iter().any(|warning| warning.asks_for_credential)

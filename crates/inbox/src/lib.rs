@@ -95,7 +95,7 @@ impl Inbox {
             None => Site::loopback(at)?,
         };
         let site = site.with_sessions(Arc::new(folder.sessions()))?;
-        let (site, desk, gate) = match teams {
+        let (site, questions, gate) = match teams {
             None => {
                 let site = site
                     .with_login_life(LOGIN_LIFE)
@@ -107,13 +107,13 @@ impl Inbox {
             Some(teams) => {
                 let site = site.with_logins();
                 let (directory, gate) = gate(record, folder, teams, &site)?;
-                let desk = RecordQuestionStore::new(record.clone()).for_people(directory);
-                (site, desk, Some(Arc::new(gate)))
+                let questions = RecordQuestionStore::new(record.clone()).for_people(directory);
+                (site, questions, Some(Arc::new(gate)))
             }
         };
-        let desk = Arc::new(desk);
-        let api = |access| api::router(record.clone(), desk.clone(), folder.clone(), access);
-        let pages = web::router(desk.clone(), site.clone());
+        let questions = Arc::new(questions);
+        let api = |access| api::router(record.clone(), questions.clone(), folder.clone(), access);
+        let pages = web::router(questions.clone(), site.clone());
         let pages = match gate {
             None => pages,
             Some(gate) => pages

@@ -392,13 +392,13 @@ async fn a_command_is_told_that_the_rule_asks_people() {
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
     let rig = rig(1).await;
-    let desk = Arc::new(crate::record_question_store::RecordQuestionStore::new(
+    let questions = Arc::new(crate::record_question_store::RecordQuestionStore::new(
         rig.record.clone(),
     ));
     let folder = StateFolder::at(rig.folder.path());
     let api = crate::api::router(
         rig.record.clone(),
-        desk,
+        questions,
         folder.clone(),
         crate::api::Access::Owner(None),
     );

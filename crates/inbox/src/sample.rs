@@ -33,8 +33,8 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
         clock,
     ));
     let id = raised(&record, Vec::new()).await?;
-    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
-    let router = api::router(record, desk, folder.clone(), Access::Owner(None));
+    let questions = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
+    let router = api::router(record, questions, folder.clone(), Access::Owner(None));
     Ok((router, id))
 }
 

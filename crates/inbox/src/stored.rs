@@ -32,10 +32,10 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
             }
         }
     });
-    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
+    let questions = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
     Ok(api::router(
         record,
-        desk,
+        questions,
         folder.clone(),
         Access::Owner(None),
     ))

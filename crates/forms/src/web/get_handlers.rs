@@ -16,6 +16,7 @@ use super::page::{
     Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, TeamPart, ViewLink,
     VisitPage,
 };
+use super::phrases::{self, Phrases};
 use super::question_store::{
     ListFilter, ListView, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion,
@@ -52,7 +53,7 @@ pub(super) async fn queue<D: QuestionStore>(
     };
     match app.store.list(&viewer, &filter).await {
         Err(error) => store_failed(site, &error),
-        Ok(docket) => {
+        Ok(list) => {
             let now = (site.clock)();
             let rows = |summaries: &[QuestionSummary]| {
                 summaries
@@ -61,23 +62,23 @@ pub(super) async fn queue<D: QuestionStore>(
                     .collect()
             };
             let more = if find.is_empty() {
-                docket.pending_in_view.saturating_sub(docket.pending.len())
+                list.pending_in_view.saturating_sub(list.pending.len())
             } else {
                 0
             };
             page(
                 StatusCode::OK,
                 &QueuePage {
-                    shell: shell(site, &viewer, docket.pending_total),
-                    head: head(view, docket.has_others),
-                    nothing: nothing(view, docket.has_others),
+                    shell: shell(site, &viewer, list.pending_total),
+                    head: head(view, list.has_others),
+                    nothing: nothing(view, list.has_others),
                     whole: address(site, view, ""),
                     view: Some(view.name()).filter(|_| view != ListView::All),
                     views: views(site, &viewer, view, &find),
                     find,
                     more,
-                    pending: rows(&docket.pending),
-                    recent: rows(&docket.recent),
+                    pending: rows(&list.pending),
+                    recent: rows(&list.recent),
                 },
             )
         }
@@ -142,22 +143,6 @@ const fn nothing(view: ListView, has_others: bool) -> &'static str {
     }
 }
 
-/// The words for an act that the reader has just done.
-fn did(act: &str, is_approval: bool) -> Option<&'static str> {
-    Some(match act {
-        "claim" => "You have claimed the question.",
-        "takeover" => "You have taken the question over.",
-        "delegate" => "You have handed the question on.",
-        "comment" => "Your comment was added.",
-        "confirm" | "fill" if is_approval => {
-            "You have approved the call. Others have to approve it, too."
-        }
-        "confirm" => "You have confirmed these answers. Others have to confirm them, too.",
-        "fill" => "Your answers are entered. Others have to confirm them.",
-        _ => return None,
-    })
-}
-
 /// The value of `name` in the query of an address.
 fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query?.as_bytes())
@@ -193,8 +178,7 @@ impl Open<'_> {
     fn asked(&self) -> Asked {
         let is_approval = self.team.as_ref().is_some_and(|team| team.is_approval);
         let (verb, care) = match self.question.ask() {
-            QuestionBody::Form(_) if is_approval => ("is about to be called", CARE_FORM),
-            QuestionBody::Form(_) => ("asks", CARE_FORM),
+            QuestionBody::Form(_) => (Phrases::of(is_approval).verb, CARE_FORM),
             QuestionBody::Url(_) => ("asks you to visit a page", CARE_LINK),
         };
         let warnings = warnings(&self.question);
@@ -371,7 +355,7 @@ pub(super) async fn question<D: QuestionStore>(
     };
     if let Some(team) = &mut open.team {
         let act = asked_for(query.as_deref(), "did").unwrap_or_default();
-        team.did = did(&act, team.is_approval);
+        team.did = phrases::did(&act, team.is_approval);
     }
     match open.question.ask() {
         QuestionBody::Form(form) => page(

@@ -37,6 +37,7 @@ mod memory;
 mod notices;
 mod page;
 mod page_model;
+mod phrases;
 mod post_handlers;
 mod question_store;
 mod router;

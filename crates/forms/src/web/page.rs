@@ -138,19 +138,7 @@ pub(super) struct Leaving {
 impl Asked {
     /// Returns every way out.
     pub(super) fn leavings(&self) -> Vec<Leaving> {
-        let (head, told, yes) = if self.is_approval() {
-            (
-                "Decline this call?",
-                "Its server never hears of it.",
-                "Decline the call",
-            )
-        } else {
-            (
-                "Decline this question?",
-                "The server is told no.",
-                "Decline the question",
-            )
-        };
+        let [head, told, yes] = self.phrases().decline;
         let mut leavings = vec![
             Leaving {
                 act: "decline",

@@ -54,7 +54,7 @@ pub(super) async fn state<D: QuestionStore>(
         )
         .await
     {
-        Ok(docket) => router::json(StatusCode::OK, &json!({"pending": docket.pending_total})),
+        Ok(list) => router::json(StatusCode::OK, &json!({"pending": list.pending_total})),
         Err(error) => store_failed(&app.site, &error),
     }
 }
@@ -69,7 +69,7 @@ pub(super) async fn question_state<D: QuestionStore>(
         Some(id) => app.store.find(viewer, &id).await,
         None => Ok(None),
     };
-    let docket = app
+    let list = app
         .store
         .list(
             viewer,
@@ -80,12 +80,12 @@ pub(super) async fn question_state<D: QuestionStore>(
             },
         )
         .await;
-    match (found, docket) {
-        (Ok(found), Ok(docket)) => {
+    match (found, list) {
+        (Ok(found), Ok(list)) => {
             let open = matches!(found, Some(StoredQuestion::Open { .. }));
             router::json(
                 StatusCode::OK,
-                &json!({"open": open, "pending": docket.pending_total}),
+                &json!({"open": open, "pending": list.pending_total}),
             )
         }
         (Err(error), _) | (_, Err(error)) => store_failed(&app.site, &error),

@@ -307,7 +307,7 @@ impl LoginTable {
             .map_or_else(|| unnamed(issuer, subject), str::to_owned)
     }
 
-    /// Returns the name that the issuer gives a person. A mail address or a subject is no name.
+    /// Returns the name that the issuer gives a person. A mail address or a subject is not a name.
     pub(crate) fn given_name(&self, person: &str) -> Option<&str> {
         self.people.get(person)?.given_name()
     }
