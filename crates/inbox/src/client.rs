@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use super::direct_record;
 use super::state_folder::StateFolder;
-use super::stored;
 use mcp_elicit_core::wire::sse::EventReader;
 
 /// Questions on one page.
@@ -195,7 +195,7 @@ impl InboxClient {
         if !folder.record().exists() {
             return Err(InboxFault::NothingThere { folder: named() });
         }
-        match stored::api(folder).await {
+        match direct_record::api(folder).await {
             Ok(api) => Ok(Self {
                 over: Transport::Record(api),
             }),

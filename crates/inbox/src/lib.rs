@@ -1,6 +1,6 @@
 //! The inbox: the pages of `forms` over the record, and a small JSON API for scripts beside them.
 //!
-//! | file | what it serves |
+//! | file | contents |
 //! | --- | --- |
 //! | [`record_question_store`] | the record as the pages see it: one question after another, answers checked by the form |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
@@ -13,18 +13,19 @@
 //! | [`team_view`] | the people's side of a question, and their acts |
 //! | [`viewer`] | the person or program that looks at questions and acts on them |
 //! | `socket` | the API for commands of the same user |
-//! | [`stored`] | the API over a record that no gateway serves |
-//! | [`notify`] | a notice on the desktop when a question waits |
+//! | [`direct_record`] | the record and its API for commands, where no gateway serves them |
+//! | [`desktop_notice`] | a notice on the desktop when a question waits |
 
 pub mod api;
 pub mod api_tokens;
 pub mod client;
 #[cfg(test)]
 mod concurrent_starts;
+pub mod desktop_notice;
+pub mod direct_record;
 pub mod login;
 #[cfg(test)]
 mod lost_keys;
-pub mod notify;
 mod parsed_questions;
 #[cfg(test)]
 mod people_tests;
@@ -36,7 +37,6 @@ mod shared_file;
 #[cfg(unix)]
 mod socket;
 pub mod state_folder;
-pub mod stored;
 pub mod team_view;
 pub mod viewer;
 

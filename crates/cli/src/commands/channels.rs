@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, value_parser};
+use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_inbox::stored;
 use mcp_elicit_record::store::outbox::Notification;
 use mcp_elicit_record::{Record, RecordError};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
                 .hint("name the gateway's state folder with `--state DIR`."),
         );
     }
-    let record = stored::record(&folder).await.map_err(|error| {
+    let record = direct_record::record(&folder).await.map_err(|error| {
         Failure::usage(format!(
             "the record in {} cannot be used: {error}",
             path.display()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use mcp_elicit_inbox::login::Teams;
 use mcp_elicit_inbox::state_folder::InboxLock;
-use mcp_elicit_inbox::{Inbox, notify};
+use mcp_elicit_inbox::{Inbox, desktop_notice};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -152,7 +152,7 @@ impl Runtime {
         self.answering
             .send_replace(InboxLocation::Here(Box::new(inbox)));
         if serving.notify {
-            notify::start(self.record.clone());
+            desktop_notice::start(self.record.clone());
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Condition {
         match *self {}
     }
 
-    pub(crate) fn has_guard(&self) -> bool {
+    pub(crate) fn has_comparison(&self) -> bool {
         match *self {}
     }
 

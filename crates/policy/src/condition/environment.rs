@@ -10,7 +10,7 @@ use cel::objects::{Key, Map, Opaque};
 
 use super::ConditionError;
 use super::arguments::Json;
-use super::guard::Interner;
+use super::comparison::Interner;
 use crate::facts::{Facts, QuestionFacts};
 
 /// The variables that conditions know.
@@ -27,7 +27,7 @@ pub(super) const VARIABLES: [&str; 10] = [
     "now",
 ];
 
-/// A value that a guard compares.
+/// A value that a comparison compares.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar<'a> {
     Text(&'a str),

@@ -7,7 +7,7 @@
 //! | `types` | the types of expressions and variables |
 //! | `environment` | the values of one decision, made when a condition first reads them |
 //! | `arguments` | the arguments of a call, read without rounding a number |
-//! | `guard` | conjuncts that decide without CEL |
+//! | `comparison` | conjuncts that are compared without CEL |
 //! | `program` | the parsed condition |
 //! | `size` | bounds of the text, before it is parsed |
 //! | `absent` | in place of all that, without the feature `cel` |
@@ -19,9 +19,9 @@ mod arguments;
 #[cfg(feature = "cel")]
 mod check;
 #[cfg(feature = "cel")]
-mod environment;
+mod comparison;
 #[cfg(feature = "cel")]
-mod guard;
+mod environment;
 #[cfg(feature = "cel")]
 mod program;
 #[cfg(feature = "cel")]
@@ -32,9 +32,9 @@ mod types;
 #[cfg(not(feature = "cel"))]
 pub(crate) use absent::{Condition, Environment, Interner};
 #[cfg(feature = "cel")]
-pub(crate) use environment::Environment;
+pub(crate) use comparison::Interner;
 #[cfg(feature = "cel")]
-pub(crate) use guard::Interner;
+pub(crate) use environment::Environment;
 #[cfg(feature = "cel")]
 pub(crate) use program::Condition;
 

@@ -9,8 +9,8 @@ use cel::{Context, Env, ExecutionError, ParseError, ParseErrors, Value};
 use regex::Regex;
 
 use super::check::{Checked, check};
+use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
-use super::guard::{Guard, Interner};
 use super::size::too_large;
 use super::{ConditionError, Remark};
 
@@ -24,9 +24,9 @@ static WRITTEN: LazyLock<Env> = LazyLock::new(|| Env::default().with_optional_su
 pub(crate) struct Condition {
     source: String,
     expression: IdedExpr,
-    guards: Vec<Guard>,
-    /// `true` if the guards are the whole condition.
-    is_guarded: bool,
+    comparisons: Vec<Comparison>,
+    /// `true` if the comparisons are the whole condition.
+    is_compared: bool,
     patterns: Arc<[(String, Regex)]>,
     variables: Vec<(&'static str, usize)>,
     constant: Option<bool>,
@@ -65,12 +65,12 @@ impl Condition {
         }
         let expanded = ENV.parser().parse(source);
         let expression = expanded.map_err(|errors| syntax(source, errors))?;
-        let (guards, is_guarded) = Guard::of_condition(&expression, names);
+        let (comparisons, is_compared) = Comparison::of_condition(&expression, names);
         let mut condition = Self {
             source: source.to_owned(),
             expression,
-            guards,
-            is_guarded,
+            comparisons,
+            is_compared,
             patterns: patterns.into(),
             variables,
             constant: None,
@@ -110,20 +110,20 @@ impl Condition {
     }
 
     /// Returns `true` if part of the condition is compared without CEL.
-    pub(crate) fn has_guard(&self) -> bool {
-        !self.guards.is_empty()
+    pub(crate) fn has_comparison(&self) -> bool {
+        !self.comparisons.is_empty()
     }
 
     /// Returns a path by its number, and the texts that the condition is false without: where none of them stands there, it is false.
     pub(crate) fn compared_texts(&self) -> Option<(usize, Vec<&str>)> {
-        self.guards.iter().find_map(Guard::texts)
+        self.comparisons.iter().find_map(Comparison::texts)
     }
 
     /// Returns the truth of the condition.
     pub(crate) fn evaluate(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
-        let mut all = self.is_guarded;
-        for guard in &self.guards {
-            match guard.holds(environment) {
+        let mut all = self.is_compared;
+        for comparison in &self.comparisons {
+            match comparison.holds(environment) {
                 // One false conjunct makes the whole false, whatever the others are.
                 Some(false) => return Ok(false),
                 Some(true) => {}
@@ -150,10 +150,10 @@ impl Condition {
             return Ok(self.evaluate(environment));
         }
         // One false conjunct makes the whole false, whatever the others are.
-        let is_false = |guard: &Guard| {
-            guard.is_known(environment, gaps) && guard.holds(environment) == Some(false)
+        let is_false = |comparison: &Comparison| {
+            comparison.is_known(environment, gaps) && comparison.holds(environment) == Some(false)
         };
-        if self.guards.iter().any(is_false) {
+        if self.comparisons.iter().any(is_false) {
             return Ok(Ok(false));
         }
         Err(needed)

@@ -59,7 +59,7 @@ fn check_cost(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
         rule.0
             .condition
             .as_ref()
-            .is_some_and(|condition| !condition.has_guard())
+            .is_some_and(|condition| !condition.has_comparison())
     };
     let costly: Vec<&(Rule, usize)> = rules.iter().filter(is_costly).collect();
     for (rule, start) in &costly {

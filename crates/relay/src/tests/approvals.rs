@@ -153,7 +153,7 @@ fn an_approved_call_is_made_once_and_its_result_says_so() {
         let id = world.call();
         world.settle();
         assert_eq!(tool_calls(&world), 0, "{eras:?}");
-        let open = world.open_on_desk();
+        let open = world.open_to_people();
         assert_eq!(open.len(), 1);
         let asked = &world.store[&open[0]].asked;
         assert!(asked.via == AskedVia::People && asked.team.is_some() && asked.call.is_some());
@@ -179,7 +179,7 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
             let (mut world, _) = admitting(eras, approval());
             let id = world.call();
             world.settle();
-            let open = world.open_on_desk();
+            let open = world.open_to_people();
             if decline {
                 world.answer(&open[0], Action::Decline);
             } else {
@@ -216,7 +216,7 @@ fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
                 "{handed_back}"
             );
             assert_eq!(world.relay.open(), (0, 0), "nothing is left in the session");
-            let open = world.open_on_desk();
+            let open = world.open_to_people();
             if answered_between {
                 world.answer(&open[0], Action::Accept);
                 world.settle();
@@ -225,7 +225,7 @@ fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
             let second = world.call();
             world.settle();
             if !answered_between {
-                assert_eq!(world.open_on_desk(), open, "not asked twice");
+                assert_eq!(world.open_to_people(), open, "not asked twice");
                 world.answer(&open[0], Action::Accept);
                 world.settle();
             }
@@ -238,7 +238,7 @@ fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
             // The approval was for one call.
             world.call();
             world.settle();
-            assert_eq!(world.open_on_desk().len(), 1);
+            assert_eq!(world.open_to_people().len(), 1);
             assert_eq!(tool_calls(&world), 1);
         }
     }
@@ -254,7 +254,7 @@ fn a_client_that_gives_the_call_up_withdraws_the_question() {
     );
     world.client_sends(&cancel);
     world.settle();
-    assert!(world.open_on_desk().is_empty());
+    assert!(world.open_to_people().is_empty());
     assert_eq!(world.relay.open(), (0, 0));
     assert!(world.to_server.is_empty(), "the server knows nothing of it");
 }
@@ -266,7 +266,7 @@ fn a_question_for_others_goes_to_people_though_its_client_could_show_it() {
         world.people = None;
         world.call();
         world.settle();
-        let open = world.open_on_desk();
+        let open = world.open_to_people();
         assert_eq!(open.len(), 1, "{client} {server}");
         assert!(world.store[&open[0]].asked.team.is_some());
         world.answer(&open[0], Action::Accept);
@@ -407,7 +407,7 @@ fn a_member_that_no_approver_would_see_is_refused() {
     world.client_sends(
         r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{"name":"t","force":true}}"#,
     );
-    assert!(world.open_on_desk().is_empty() && world.to_server.is_empty());
+    assert!(world.open_to_people().is_empty() && world.to_server.is_empty());
     assert!(world.to_client[0].1.contains("-32602"));
 }
 
@@ -448,7 +448,7 @@ fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
         let second = world.call();
         world.settle();
         assert_eq!(lists(&world), 2, "two pages, once for both calls: {eras:?}");
-        let open = world.open_on_desk();
+        let open = world.open_to_people();
         assert!(!open.is_empty());
         let (message, fields) = asked(&world, &open[0]);
         assert!(!message.contains("not changed"), "{message}");
@@ -483,7 +483,7 @@ fn where_the_server_does_not_list_its_tools_people_are_told_so_and_may_approve()
         let (mut world, _) = admitting(eras, editable());
         let id = world.call();
         world.settle();
-        let open = world.open_on_desk();
+        let open = world.open_to_people();
         let (message, fields) = asked(&world, &open[0]);
         assert!(message.contains("not changed"), "{message}");
         assert_eq!(fields, serde_json::json!({}));
@@ -502,14 +502,14 @@ fn a_server_that_never_lists_its_tools_holds_a_call_up_for_a_while_only() {
     // The server has the request, and says nothing.
     world.to_server.clear();
     world.settle();
-    assert!(world.open_on_desk().is_empty());
+    assert!(world.open_to_people().is_empty());
     let cancel = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{given_up}}}}}"#
     );
     world.client_sends(&cancel);
     world.pass_time(Duration::from_secs(11));
     world.settle();
-    let open = world.open_on_desk();
+    let open = world.open_to_people();
     assert_eq!(
         open.len(),
         1,

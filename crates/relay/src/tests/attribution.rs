@@ -33,10 +33,10 @@ fn question(id: u64) -> String {
 
 /// The server asks; the question's record.
 fn asks(world: &mut World, id: u64) -> String {
-    let before = world.open_on_desk();
+    let before = world.open_to_people();
     world.server_sends(&question(id));
     run(world);
-    let mut after = world.open_on_desk();
+    let mut after = world.open_to_people();
     after.retain(|record| !before.contains(record));
     after.pop().expect("people are asked the question")
 }
@@ -178,14 +178,14 @@ fn a_question_outlives_the_call_it_was_wrongly_taken_to_be_for() {
     server_ends(&mut world, 12, "deployed");
     run(&mut world);
     assert_eq!(
-        world.open_on_desk(),
+        world.open_to_people(),
         std::slice::from_ref(&record),
         "`build` may have asked"
     );
     server_ends(&mut world, 11, "built");
     run(&mut world);
     assert!(
-        world.open_on_desk().is_empty(),
+        world.open_to_people().is_empty(),
         "nobody is left who may have asked"
     );
 }
@@ -203,7 +203,7 @@ fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
         server_ends(&mut world, id, "built");
         run(&mut world);
     }
-    assert_eq!(world.open_on_desk(), std::slice::from_ref(&record));
+    assert_eq!(world.open_to_people(), std::slice::from_ref(&record));
     assert!(world.answer(&record, Action::Accept));
     run(&mut world);
     let answered = world.to_server.back().expect("the server has the answer");
@@ -221,7 +221,7 @@ fn a_call_that_came_after_the_question_is_not_meant() {
     call(&mut world, 12, "deploy");
     server_ends(&mut world, 11, "built");
     run(&mut world);
-    assert!(world.open_on_desk().is_empty());
+    assert!(world.open_to_people().is_empty());
     assert!(world.store[&record].ended);
 }
 

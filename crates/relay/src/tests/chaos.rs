@@ -108,7 +108,7 @@ proptest! {
                 Move::Call => if calls.len() < 8 { calls.push(world.call()) },
                 Move::Calls => if calls.len() < 8 { calls.extend((0..MANY).map(|_| world.call())) },
                 Move::Answer(which, action) => {
-                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                    if let Some(record) = world.open_to_people().get(which).cloned() {
                         world.answer(&record, action);
                     }
                 }
@@ -169,7 +169,7 @@ proptest! {
                 Move::Call => if calls < 8 { calls += 1; world.call(); },
                 Move::Calls => if calls < 8 { for _ in 0..MANY { calls += 1; world.call(); } },
                 Move::Answer(which, action) => {
-                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                    if let Some(record) = world.open_to_people().get(which).cloned() {
                         world.answer(&record, action);
                     }
                 }

@@ -70,7 +70,7 @@ fn past_the_hold_the_call_is_handed_back_and_resumes_when_made_again() {
         world.call();
         world.settle();
         assert_eq!(world.store.len(), 1, "{client} {server}: asked twice");
-        let record = world.open_on_desk()[0].clone();
+        let record = world.open_to_people()[0].clone();
         assert!(world.answer(&record, Action::Accept));
         world.settle();
         assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
@@ -84,7 +84,7 @@ fn an_answer_given_while_nobody_waits_is_found_by_the_next_call() {
     for (client, server) in pairs() {
         let mut world = held(client, server);
         world.pass_time(Duration::from_secs(51));
-        let record = world.open_on_desk()[0].clone();
+        let record = world.open_to_people()[0].clone();
         assert!(world.answer(&record, Action::Accept));
         world.settle();
         assert_eq!(world.client.results.len(), 1);
@@ -102,17 +102,17 @@ fn another_call_does_not_get_the_answer() {
     world.pass_time(Duration::from_secs(51));
     world.settle();
     let other = json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": {"name": "ask", "arguments": {"n": 2}}});
-    let record = world.open_on_desk()[0].clone();
+    let record = world.open_to_people()[0].clone();
     world.client_sends(&other.to_string());
     world.settle();
     assert_eq!(
-        world.open_on_desk(),
+        world.open_to_people(),
         [record.as_str()],
         "it waits until the first call of the tool has ended"
     );
     assert!(world.answer(&record, Action::Accept));
     world.settle();
-    let own = world.open_on_desk();
+    let own = world.open_to_people();
     assert_eq!(own.len(), 1, "a call of its own");
     assert_ne!(own[0], record);
     let calling = world.store[&own[0]].asked.call.as_ref().unwrap();
@@ -161,7 +161,7 @@ fn a_call_that_the_client_cancels_takes_its_question_along() {
         world.settle();
         world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
         world.settle();
-        assert!(world.open_on_desk().is_empty());
+        assert!(world.open_to_people().is_empty());
         assert_eq!(world.relay.open(), (0, 0), "{client} {server}");
         let told = world
             .server
@@ -182,7 +182,7 @@ fn a_question_that_the_server_takes_back_is_withdrawn() {
     let id = 1;
     world.server_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
     world.settle();
-    assert!(world.open_on_desk().is_empty());
+    assert!(world.open_to_people().is_empty());
     assert_eq!(world.relay.open().1, 0);
 }
 
@@ -197,7 +197,7 @@ fn a_dead_server_ends_every_call_and_withdraws_every_question() {
             "{}",
             world.client.text()
         );
-        assert!(world.open_on_desk().is_empty());
+        assert!(world.open_to_people().is_empty());
         assert_eq!(world.relay.open(), (0, 0));
     }
 }
@@ -212,7 +212,7 @@ fn a_drain_hands_back_what_is_held() {
         "{}",
         world.client.text()
     );
-    assert_eq!(world.open_on_desk().len(), 1, "the question stays");
+    assert_eq!(world.open_to_people().len(), 1, "the question stays");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_is_handed_back_goes_on_when_it_is_made_again() {
     world.settle();
     let text = world.client.text();
     assert!(text.starts_with("Not done yet"), "{text}");
-    assert_eq!(world.open_on_desk().len(), 1, "the question stays");
+    assert_eq!(world.open_to_people().len(), 1, "the question stays");
     assert_eq!(world.relay.open().0, 1, "and so does the call");
     world.tell(Event::HandBack);
     world.settle();
@@ -273,7 +273,7 @@ fn a_call_whose_client_ran_out_of_time_waits_for_being_made_again() {
     let mut world = held(revision, revision);
     world.pass_time(Duration::from_secs(5));
     cancels(&mut world, 2, "timed out after 5.0s");
-    let open = world.open_on_desk();
+    let open = world.open_to_people();
     assert_eq!(open.len(), 1, "the question waits on");
     let told = world
         .to_server
@@ -302,7 +302,7 @@ fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
     let revision = Revision::V2025_11_25;
     let mut world = held(revision, revision);
     cancels(&mut world, 2, "AbortError: This operation was aborted");
-    assert!(world.open_on_desk().is_empty());
+    assert!(world.open_to_people().is_empty());
     assert_eq!(world.relay.open(), (0, 0));
 }
 

@@ -268,7 +268,7 @@ fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
     while let Some(event) = world.events.pop_front() {
         world.tell(event);
     }
-    let record = world.open_on_desk()[0].clone();
+    let record = world.open_to_people()[0].clone();
     assert!(world.answer(&record, mcp_elicit_core::wire::Action::Accept));
     while let Some(event) = world.events.pop_front() {
         world.tell(event);

@@ -153,7 +153,7 @@ fn a_state_outlives_the_gateway() {
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!(text, "accept:Ada", "{server}: {answer}");
         assert_eq!(world.store.len(), 1, "{server}: nothing is asked twice");
-        assert!(world.open_on_desk().is_empty());
+        assert!(world.open_to_people().is_empty());
         let again = sent(&mut world, &retry(&call, &told, 51, &ada()));
         assert_eq!(again["error"]["code"], -32602, "{server}: {again}");
     }

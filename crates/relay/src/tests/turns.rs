@@ -43,7 +43,7 @@ fn run(world: &mut World) {
 
 /// The server asks; the question's record.
 fn asks(world: &mut World, id: u64) -> String {
-    let before = world.open_on_desk();
+    let before = world.open_to_people();
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params =
         json!({"mode": "form", "message": format!("Who? {id}"), "requestedSchema": schema});
@@ -51,7 +51,7 @@ fn asks(world: &mut World, id: u64) -> String {
         json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
     world.server_sends(&frame.to_string());
     run(world);
-    let mut after = world.open_on_desk();
+    let mut after = world.open_to_people();
     after.retain(|record| !before.contains(record));
     after.pop().expect("people are asked the question")
 }

@@ -234,7 +234,7 @@ impl World {
                 continue;
             }
             let Some(action) = self.people else { return };
-            let Some(record) = self.open_on_desk().first().cloned() else {
+            let Some(record) = self.open_to_people().first().cloned() else {
                 return;
             };
             self.answer(&record, action);

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_inbox::stored;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::store::StoreError;
 use mcp_elicit_record::{KeyFileError, key_files};
@@ -287,7 +287,7 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
 
 /// Writes an audit event for what was done. A failure is reported, and does not undo it.
 pub(super) async fn note(folder: &StateFolder, event: Event) {
-    warn_if_not_noted(stored::note(folder, event, None).await);
+    warn_if_not_noted(direct_record::note(folder, event, None).await);
 }
 
 /// Writes into the audit what a command did with the thing of this id.
@@ -295,10 +295,10 @@ pub(super) async fn note_about(folder: &StateFolder, event: Event, id: &str) {
     if !folder.record().exists() {
         return output::say("there is no record yet, so this is not in the audit");
     }
-    warn_if_not_noted(stored::note(folder, event, Some(id)).await);
+    warn_if_not_noted(direct_record::note(folder, event, Some(id)).await);
 }
 
-fn warn_if_not_noted(noted: Result<(), stored::OpenRecordError>) {
+fn warn_if_not_noted(noted: Result<(), direct_record::OpenRecordError>) {
     if let Err(error) = noted {
         output::say(format_args!(
             "{} this is not in the audit: {error}",

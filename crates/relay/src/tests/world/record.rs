@@ -173,7 +173,7 @@ impl World {
         true
     }
 
-    pub(in crate::tests) fn open_on_desk(&self) -> Vec<String> {
+    pub(in crate::tests) fn open_to_people(&self) -> Vec<String> {
         let open = |(_, kept): &(&String, &Kept)| {
             kept.reply.is_none() && !kept.ended && kept.asked.via == AskedVia::People
         };

@@ -7,7 +7,7 @@ use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::environment::{Environment, Scalar};
 
-/// The paths that guards read, each with a number.
+/// The paths that comparisons read, each with a number.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     numbers: BTreeMap<Vec<String>, usize>,
@@ -36,17 +36,17 @@ pub(super) enum Literal {
 
 /// One conjunct.
 #[derive(Debug)]
-pub(super) enum Guard {
+pub(super) enum Comparison {
     /// `path == literal` or `path in [literals]`, the path by its number.
     Equals(usize, Vec<Literal>),
     /// `"name" in groups`
     InGroups(String),
 }
 
-impl Guard {
-    /// Returns the guards among the conjuncts of a condition, and `true` if there are no other conjuncts.
+impl Comparison {
+    /// Returns the comparisons among the conjuncts of a condition, and `true` if there are no other conjuncts.
     pub(super) fn of_condition(expression: &IdedExpr, names: &mut Interner) -> (Vec<Self>, bool) {
-        let (mut guards, mut is_all) = (Vec::new(), true);
+        let (mut comparisons, mut is_all) = (Vec::new(), true);
         let mut todo = vec![expression];
         while let Some(next) = todo.pop() {
             match &next.expr {
@@ -56,13 +56,13 @@ impl Guard {
                     todo.extend(&call.args);
                 }
                 Expr::Call(call) => match Self::of_call(call, names) {
-                    Some(guard) => guards.push(guard),
+                    Some(comparison) => comparisons.push(comparison),
                     None => is_all = false,
                 },
                 _ => is_all = false,
             }
         }
-        (guards, is_all)
+        (comparisons, is_all)
     }
 
     fn of_call(call: &CallExpr, names: &mut Interner) -> Option<Self> {
