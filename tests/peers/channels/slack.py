@@ -39,7 +39,7 @@ def user(name, **flags):
     return sound | flags
 
 
-USERS = [user("ops1"), user("ops2"), user("eve"), user("guest", is_restricted=True), user("other", team_id="T9", is_stranger=True)]
+USERS = [user("ops1"), user("ops2"), user("eve"), user("zoe"), user("guest", is_restricted=True), user("other", team_id="T9", is_stranger=True)]
 
 
 def check_same(made, sent, where):

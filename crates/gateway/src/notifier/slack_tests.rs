@@ -7,26 +7,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, ConnectionBounds};
 use mcp_elicit_inbox::login::directory::Directory;
+use mcp_elicit_inbox::login::table::{Admission, Identity, Lifetimes};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::quorum::Actor;
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, TeamAct};
+use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
 use mcp_elicit_record::{IdentityKey, Record, audit, clock};
 use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::tests::{InFile, ask, ask_form, record};
+use super::tests::{InFile, ask, ask_form, ask_of_call, record};
 use super::{Notifier, OpenChannels, SlackPeople};
 use crate::config::ConfiguredChannels;
 use crate::teams::Teams;
 
 const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 
-/// The rule and people of most tests; `eve` is of the file and of no group.
+/// The people of most tests; `eve` has roles and is in no group, `zoe` has neither.
 const PEOPLE: &str = r#"
 [people.ada]
 mail = "ops1@example.com"
@@ -34,11 +36,19 @@ mail = "ops1@example.com"
 mail = "ops2@example.com"
 [people.eve]
 mail = "eve@example.com"
+[people.zoe]
+mail = "zoe@example.com"
 [groups]
 ops = ["ada", "bob"]
+[roles]
+admin = ["person:eve"]
+auditor = ["person:eve"]
 "#;
 
 const RULE: &str = "[[rules]]\nname = \"ops decide\"\nask = { group = \"ops\" }\n";
+
+/// The age of claims at which they do not count any more.
+const STALE: Duration = Duration::from_hours(1);
 
 struct Rig {
     workspace: Listening,
@@ -81,8 +91,7 @@ impl Rig {
         let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
         let (current, logins) = (teams.clone(), Arc::new(of_gateway.logins()));
         let now = Arc::new(move || current.rules());
-        let stale = Duration::from_hours(1);
-        let directory = Directory::new(now, logins, String::new(), stale, clock::now);
+        let directory = Directory::new(now, logins, String::new(), STALE, clock::now);
         let at = serve(notifier.slack_route(SlackPeople { directory, allow })).await;
         Some(Self {
             workspace,
@@ -322,9 +331,11 @@ async fn only_people_who_are_asked_act_in_slack_and_each_refusal_is_in_the_audit
     };
     let id = ask(&rig.record, &rig.teams.rules()).await;
     let value = format!("{id}:0:yes");
-    // A person of the file who is not asked.
-    let eve = rig.click("UEVE", "choose:0", &value).await;
-    assert_eq!(eve, "This question is not addressed to you.");
+    // People of the file who are not asked, an administrator among them.
+    for user in ["UEVE", "UZOE"] {
+        let said = rig.click(user, "choose:0", &value).await;
+        assert_eq!(said, "This question is not addressed to you.");
+    }
     // Not a full member of the workspace.
     let guest = rig.click("UGUEST", "choose:0", &value).await;
     assert!(guest.as_str().unwrap().contains("full members"), "{guest}");
@@ -361,6 +372,7 @@ async fn only_people_who_are_asked_act_in_slack_and_each_refusal_is_in_the_audit
         refused,
         [
             ("person:eve", "not-addressed"),
+            ("person:zoe", "not-addressed"),
             ("person:bob", "left-group"),
             ("slack:UOPS1", "unknown-person"),
         ]
@@ -379,6 +391,70 @@ async fn those_who_may_not_log_in_do_not_act_in_slack_either() {
     assert!(ada.as_str().unwrap().contains("does not know"), "{ada}");
     let bob = rig.click("UOPS2", "choose:0", &value).await;
     assert_eq!(bob, "Saved. Thank you.");
+}
+
+#[tokio::test]
+async fn the_caller_does_not_answer_in_slack_where_the_rule_excludes_callers() {
+    let others = RULE.replace("\" }\n", "\", not-caller = true }\n");
+    let Some(rig) = Rig::start(&format!("{PEOPLE}{others}")).await else {
+        return;
+    };
+    let caller = TeamCaller {
+        person: Some("ada".to_owned()),
+        ..TeamCaller::default()
+    };
+    let schema = json!({"type": "object", "properties": {"go": {"type": "boolean"}}});
+    let id = ask_of_call(&rig.record, &rig.teams.rules(), &schema, caller).await;
+    let value = format!("{id}:0:yes");
+    let ada = rig.click("UOPS1", "choose:0", &value).await;
+    assert_eq!(ada, "You make this call, so others have to answer.");
+    let bob = rig.click("UOPS2", "choose:0", &value).await;
+    assert_eq!(bob, "Saved. Thank you.");
+}
+
+#[tokio::test]
+async fn a_claim_counts_in_slack_from_a_login_until_it_is_stale() {
+    let claim = PEOPLE.replace("[\"ada\", \"bob\"]", "{ claim = \"ops\" }");
+    let Some(rig) = Rig::start(&format!("{claim}{RULE}")).await else {
+        return;
+    };
+    let rules = rig.teams.rules();
+    let id = ask(&rig.record, &rules).await;
+    let value = format!("{id}:0:yes");
+    let ada = rig.click("UOPS1", "choose:0", &value).await;
+    assert_eq!(ada, "This question is not addressed to you.");
+    let log_in = |mail: &str, ago: Duration| {
+        let identity = Identity {
+            issuer: "https://id.example.com".to_owned(),
+            subject: mail.to_owned(),
+            name: mail.to_owned(),
+            mail: Some(mail.to_owned()),
+            claims: vec!["ops".to_owned()],
+            sid: None,
+            auth_at: None,
+        };
+        let admission = Admission {
+            people: rules.people(),
+            allow: &[],
+            lifetimes: Lifetimes {
+                idle: STALE * 3,
+                max: STALE * 3,
+            },
+        };
+        let ago = u64::try_from(ago.as_millis()).unwrap();
+        let at = Timestamp::from_millis(clock::now().as_millis() - ago);
+        let folder = StateFolder::at(&rig.folder.path().join("state"));
+        let made = folder
+            .logins()
+            .log_in(&identity, admission, None, "a test", at);
+        assert!(made.unwrap().is_ok());
+    };
+    log_in("ops2@example.com", STALE * 2);
+    let bob = rig.click("UOPS2", "choose:0", &value).await;
+    assert_eq!(bob, "This question is not addressed to you.");
+    log_in("ops1@example.com", Duration::ZERO);
+    let ada = rig.click("UOPS1", "choose:0", &value).await;
+    assert_eq!(ada, "Saved. Thank you.");
 }
 
 #[tokio::test]

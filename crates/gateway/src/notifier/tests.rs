@@ -124,12 +124,22 @@ pub(super) async fn ask(record: &Arc<Record>, rules: &Rules) -> String {
 
 /// Asks by the first rule of the file. Returns the question's id.
 pub(super) async fn ask_form(record: &Arc<Record>, rules: &Rules, schema: &Value) -> String {
+    ask_of_call(record, rules, schema, TeamCaller::default()).await
+}
+
+/// The same for a call of this caller.
+pub(super) async fn ask_of_call(
+    record: &Arc<Record>,
+    rules: &Rules,
+    schema: &Value,
+    caller: TeamCaller,
+) -> String {
     let Decision::Ask(plan) = rules.rules()[0].decision() else {
         unreachable!("the rule asks")
     };
     let asked = rules.people().named(&plan.ask.to);
     let usual = Duration::from_hours(1);
-    let team = Team::new("ops decide", "d", TeamCaller::default(), plan, asked, usual);
+    let team = Team::new("ops decide", "d", caller, plan, asked, usual);
     let question = NewQuestion {
         call: None,
         others: Vec::new(),

@@ -11,14 +11,15 @@ use super::{Folder, Runtime, StartError};
 use crate::config::Config;
 
 /// The channels of a configuration: none.
-pub(super) type NextChannels = ();
+#[derive(Clone, Copy)]
+pub(super) struct NextChannels;
 
 #[expect(
     clippy::unnecessary_wraps,
     reason = "channels are of the feature `teams`"
 )]
 pub(super) fn next_channels(_: &Config, _: &Rules) -> Result<NextChannels, Infallible> {
-    Ok(())
+    Ok(NextChannels)
 }
 
 #[expect(
@@ -33,7 +34,7 @@ impl Runtime {
 
     pub(super) fn start_notifier(&self) {}
 
-    pub(super) fn replace_channels(&self, (): NextChannels) {}
+    pub(super) fn replace_channels(&self, _: NextChannels) {}
 
     pub(super) fn beside_inbox(&self, _: &Config, _: &Folder) -> Beside {
         Arc::new(Router::new)
