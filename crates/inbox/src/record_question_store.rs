@@ -134,6 +134,30 @@ impl RecordQuestionStore {
         Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
     }
 
+    /// The rows of which the viewer may see something: those under the person's own keys, or all.
+    async fn rows_of(
+        &self,
+        viewer: &Viewer,
+        now: &DirectoryNow,
+        which: Filter,
+        filter: &ListFilter,
+    ) -> Result<Vec<Row>, QuestionStoreError> {
+        let Some(keys) = now.list_keys(viewer) else {
+            let page = Page::first(MAX_ROWS_READ);
+            return self.record.list(which, page).await.map_err(fault);
+        };
+        // Those that wait are counted, so all are read; of those that ended, as many as are shown.
+        let is_counted = which == Filter::Open;
+        let is_searched = !filter.text.is_empty() || filter.view != ListView::All;
+        let most = if is_counted || is_searched {
+            MAX_ROWS_READ
+        } else {
+            filter.most
+        };
+        let rows = self.record.list_under(which, keys, most);
+        rows.await.map_err(fault)
+    }
+
     /// The lists of a viewer who sees a part of the questions.
     async fn list_for(
         &self,
@@ -147,11 +171,7 @@ impl RecordQuestionStore {
             ..QuestionList::default()
         };
         for which in [Filter::Open, Filter::Ended] {
-            let rows = self
-                .record
-                .list(which, Page::first(MAX_ROWS_READ))
-                .await
-                .map_err(fault)?;
+            let rows = self.rows_of(viewer, now, which, filter).await?;
             let mut found = Vec::new();
             for row in &rows {
                 let people = now.of(row);

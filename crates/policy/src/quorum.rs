@@ -362,7 +362,7 @@ impl Quorum {
         // The caller's name is not known here.
         let unnamed = has_caller && !is_known && !self.delegations.iter().any(gave_up);
         found.retain(|person| {
-            !self.has_handed_on(person) && !(self.not_caller && people.is_caller(person))
+            !(self.has_handed_on(person) || self.not_caller && people.is_caller(person))
         });
         Some(found.len() + usize::from(unnamed))
     }

@@ -60,7 +60,7 @@ use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::watch;
 
-use crate::store::{ChainKey, Filter, Page, Row, Store, StoreError, Write, Writer};
+use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
 pub use apply::{Applied, Commit};
 use deliver::InTransit;
 use encryption::Encryption;
@@ -309,6 +309,19 @@ impl Record {
     /// One page of rows.
     pub async fn list(&self, filter: Filter, page: Page) -> Result<Vec<Row>, RecordError> {
         Ok(self.store.list(filter, page).await?)
+    }
+
+    /// The rows of a list that are under these keys: one person's.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_under(
+        &self,
+        filter: Filter,
+        keys: ListKeys,
+        most: usize,
+    ) -> Result<Vec<Row>, RecordError> {
+        Ok(self.store.list_under(filter, keys, most).await?)
     }
 
     /// The arguments of the call that a question came up in, JSON.

@@ -7,6 +7,7 @@
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
 //! cargo run --release -p mcp-elicit-speed                # builds our gateway as it is installed, measures, prints tables
 //! cargo run --release -p mcp-elicit-speed -- --pending 10000
+//! cargo run --release -p mcp-elicit-speed -- --team --open 10000 --rate 100 --seconds 60
 //! ```
 //!
 //! | module | contents |
@@ -17,6 +18,7 @@
 //! | [`server`], [`relay`] | the server behind every work, and the byte relay that is the floor |
 //! | [`say`] | the messages of both ends |
 //! | [`pending`] | many questions at once: memory, lists, answers |
+//! | [`team`] | people with pages of their own, questions that wait for them, new ones every second |
 //! | [`lossless`] | does what goes in come out? |
 //! | [`memory`] | resident memory of what stands between the ends |
 //! | [`table`] | tables and aims |
@@ -30,6 +32,7 @@ mod run;
 mod say;
 mod server;
 mod table;
+mod team;
 mod web;
 mod works;
 
@@ -51,6 +54,8 @@ struct Options {
     times: usize,
     /// Instead of all that: so many questions pending at once.
     pending: Option<u32>,
+    /// Instead of all that: the load of a team.
+    team: Option<team::Load>,
 }
 
 fn main() -> ExitCode {
@@ -64,7 +69,7 @@ fn main() -> ExitCode {
         _ => match options(&words) {
             Ok(options) => measure(&options),
             Err(why) => Err(io::Error::other(format!(
-                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N"
+                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N | --team [--open N] [--rate N] [--seconds N]"
             ))),
         },
     };
@@ -84,9 +89,14 @@ fn options(words: &[String]) -> Result<Options, String> {
         load: String::new(),
         times: 3,
         pending: None,
+        team: None,
     };
     let mut rest = words.iter();
     while let Some(option) = rest.next() {
+        if option == "--team" {
+            options.team = Some(team::Load::default());
+            continue;
+        }
         let value = rest
             .next()
             .ok_or_else(|| format!("`{option}` wants a value"))?;
@@ -99,7 +109,17 @@ fn options(words: &[String]) -> Result<Options, String> {
                 let count = value.parse().map_err(|_| "`--pending` wants a number")?;
                 options.pending = Some(count);
             }
-            _ => return Err(format!("there is no option `{option}`")),
+            _ => {
+                let load = options.team.as_mut();
+                let load = load.ok_or_else(|| format!("there is no option `{option}`"))?;
+                let number = || format!("`{option}` wants a number");
+                match option.as_str() {
+                    "--open" => load.open = value.parse().map_err(|_| number())?,
+                    "--rate" => load.rate = value.parse().map_err(|_| number())?,
+                    "--seconds" => load.seconds = value.parse().map_err(|_| number())?,
+                    _ => return Err(format!("`--team` has no option `{option}`")),
+                }
+            }
         }
     }
     Ok(options)
@@ -108,8 +128,11 @@ fn options(words: &[String]) -> Result<Options, String> {
 fn measure(options: &Options) -> io::Result<()> {
     let gateway = match &options.gateway {
         Some(path) => path.clone(),
-        None => built()?,
+        None => built(options.team.is_some())?,
     };
+    if let Some(load) = options.team {
+        return write!(io::stdout(), "{}", team::measure(&gateway, load)?);
+    }
     if let Some(count) = options.pending {
         return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
     }
@@ -139,11 +162,17 @@ fn measure(options: &Options) -> io::Result<()> {
     write!(io::stdout(), "{}", table::written(&rows))
 }
 
-/// Our gateway, built as it is released.
-fn built() -> io::Result<PathBuf> {
+/// Our gateway, built as it is released; for teams with all features.
+fn built(is_full: bool) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--profile", "dist", "--locked", "-p", "mcp-elicit"])
+        .args(
+            is_full
+                .then_some(["--features", "full"])
+                .into_iter()
+                .flatten(),
+        )
         .status()?;
     if !built.success() {
         return Err(io::Error::other("our gateway could not be built"));

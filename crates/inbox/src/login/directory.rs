@@ -9,7 +9,7 @@ use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::access::{self, Action, Standing};
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::{Addressee, Rules};
-use mcp_elicit_record::store::Row;
+use mcp_elicit_record::store::{ListKeys, Row};
 
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
@@ -178,6 +178,34 @@ impl DirectoryNow {
                 ..Standing::NONE
             },
         }
+    }
+
+    /// Returns the keys under which the viewer's questions are listed; `None` for those who see all.
+    pub fn list_keys(&self, viewer: &Viewer) -> Option<ListKeys> {
+        let Viewer::Person(signed_in) = viewer else {
+            return None;
+        };
+        if access::may(self.role(viewer), Action::ListAll).is_ok() {
+            return None;
+        }
+        let person = signed_in.person.as_str();
+        let people = self.rules.people();
+        let mut keys = ListKeys::default();
+        keys.add_addressee(&Addressee::Person(person.to_owned()));
+        for group in people
+            .groups
+            .keys()
+            .filter(|group| self.is_member(group, person))
+        {
+            keys.add_addressee(&Addressee::Group(group.clone()));
+        }
+        keys.add_caller(person);
+        keys.add_subject(&signed_in.issuer, &signed_in.subject);
+        let entry = people.people.get(person);
+        if let Some(subject) = entry.and_then(|entry| entry.subject.as_deref()) {
+            keys.add_subject(&self.issuer, subject);
+        }
+        Some(keys)
     }
 
     /// Returns the people of this question.

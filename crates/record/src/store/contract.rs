@@ -3,14 +3,17 @@
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
 use mcp_elicit_core::wire::{CallKind, Mode};
+use mcp_elicit_policy::people::Addressee;
+use mcp_elicit_policy::rules::{Decision, Rules};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::fault_injection::Failing;
+use crate::team::{Team, TeamCaller};
 
 use super::{
-    Body, Change, Durability, Filter, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
+    Body, Change, Durability, Filter, ListKeys, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
     StoredGrant, Write, Writer, chained,
 };
 
@@ -470,6 +473,87 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
     assert!(writer.has_room());
     assert!(below.find("a".to_owned()).await.unwrap().is_some());
     assert!(below.find("b".to_owned()).await.unwrap().is_none());
+}
+
+/// A question of a rule that asks a group, in the call of a person.
+fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
+    let rules = format!(
+        "[groups]\n{group} = {{ claim = \"c\" }}\n[[rules]]\nname = \"r\"\nask = {{ group = \"{group}\" }}\n"
+    );
+    let rules = Rules::parse(&rules).unwrap();
+    let Decision::Ask(plan) = rules.rules()[0].decision() else {
+        panic!("the rule asks");
+    };
+    let caller = TeamCaller {
+        person: Some(caller.to_owned()),
+        issuer: "https://id".to_owned(),
+        subject: format!("s-{caller}"),
+        name: String::new(),
+    };
+    let team = Team::new("r", "d", caller, plan, Vec::new(), Duration::from_hours(1));
+    Row {
+        team: Some(Box::new(team)),
+        ..row(id, at)
+    }
+}
+
+/// A person's list has what is addressed to them and what their own calls ask, and nothing else.
+async fn lists_by_person(store: &dyn Store) {
+    let principal = r#"["https://id","s-cy"]"#.to_owned();
+    let mut own = row("own", 5);
+    own.body.principal = principal;
+    let rows = [
+        team_row("ops", 1, "ops", "ada"),
+        team_row("leads", 2, "leads", "ada"),
+        team_row("ops-2", 3, "ops", "cy"),
+        row("local", 4),
+        own,
+    ];
+    for row in rows {
+        store.insert(row, "asked".to_owned()).await.unwrap();
+    }
+    let listed = async |filter, keys: &ListKeys, most| {
+        let rows = store.list_under(filter, keys.clone(), most).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    let mut ops = ListKeys::default();
+    ops.add_addressee(&Addressee::Person("bob".to_owned()));
+    ops.add_addressee(&Addressee::Group("ops".to_owned()));
+    assert_eq!(listed(Filter::Open, &ops, 9).await, ["ops", "ops-2"]);
+    assert_eq!(listed(Filter::Open, &ops, 1).await, ["ops"]);
+    let mut cy = ListKeys::default();
+    cy.add_subject("https://id", "s-cy");
+    assert_eq!(listed(Filter::Open, &cy, 9).await, ["ops-2", "own"]);
+    let mut ada = ListKeys::default();
+    ada.add_caller("ada");
+    assert_eq!(listed(Filter::Open, &ada, 9).await, ["ops", "leads"]);
+    assert_eq!(listed(Filter::Open, &ListKeys::default(), 9).await, [""; 0]);
+    // Others are asked too, and then it ends.
+    let mut more = team_row("leads", 2, "ops", "ada");
+    more.lifecycle = more.lifecycle.renewed();
+    assert!(store.change(vec![change(more.clone(), 0)]).await.unwrap());
+    assert_eq!(
+        listed(Filter::Open, &ops, 9).await,
+        ["ops", "leads", "ops-2"]
+    );
+    let seen = more.lifecycle.version();
+    assert!(
+        store
+            .change(vec![change(acted(&more), seen)])
+            .await
+            .unwrap()
+    );
+    assert_eq!(listed(Filter::Open, &ops, 9).await, ["ops", "ops-2"]);
+    assert_eq!(listed(Filter::Ended, &ops, 9).await, ["leads"]);
+    assert_eq!(listed(Filter::Ended, &cy, 9).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn every_store_lists_by_person() {
+    lists_by_person(&Memory::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    lists_by_person(&Sqlite::open(&path).await.unwrap()).await;
 }
 
 /// Approvals are kept until their end, each in the place of an earlier one of its key.

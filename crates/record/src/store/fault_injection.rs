@@ -7,8 +7,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, Memory, Page, Row, Store, StoreError, Stored, StoredGrant,
-    Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, Memory, Page, Row, Store, StoreError, Stored,
+    StoredGrant, Write,
 };
 
 /// Fails as often as it is told to.
@@ -43,6 +43,10 @@ impl Store for Failing {
 
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
         self.below.list(filter, page)
+    }
+
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
+        self.below.list_under(filter, keys, most)
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

@@ -11,8 +11,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Change, Filter, FinishedCall, Page, Row, SERVERS_LEARNED, Store, Stored,
-    StoredGrant, Write, chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, Page, Row, SERVERS_LEARNED,
+    Store, Stored, StoredGrant, Write, chained,
 };
 
 #[derive(Default)]
@@ -158,6 +158,16 @@ impl Store for Memory {
             rows.into_iter().take(page.most).map(listed).collect()
         });
         async { Ok(found) }.boxed()
+    }
+
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            let mut rows = self.list(filter, Page::first(usize::MAX)).await?;
+            rows.retain(|row| row.is_under(&keys));
+            rows.truncate(most);
+            Ok(rows)
+        }
+        .boxed()
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

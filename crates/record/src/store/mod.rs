@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
 use mcp_elicit_core::wire::{CallKind, Mode};
+use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 
 use crate::IdentityKey;
@@ -60,6 +61,23 @@ impl Row {
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
         target.is_some() && self.body.others.is_empty()
+    }
+
+    /// Returns `true` if the row is under one of the keys.
+    fn is_under(&self, under: &ListKeys) -> bool {
+        let Some(team) = &self.team else {
+            return under.principals.contains(&self.body.principal);
+        };
+        let quorum = team.quorum();
+        let mut all = quorum.addressees().iter().chain(quorum.delegates());
+        let caller = &team.caller;
+        let mut callers = ListKeys::default();
+        callers.add_subject(&caller.issuer, &caller.subject);
+        if let Some(person) = &caller.person {
+            callers.add_caller(person);
+        }
+        all.any(|to| under.keys.contains(&addressee_key(to)))
+            || callers.keys.iter().any(|key| under.keys.contains(key))
     }
 
     /// Returns when time alone changes the row; `None` when it does not.
@@ -240,6 +258,37 @@ pub enum Filter {
     Ended,
 }
 
+/// The keys under which the questions of one person are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListKeys {
+    pub(crate) keys: Vec<String>,
+    pub(crate) principals: Vec<String>,
+}
+
+impl ListKeys {
+    /// Adds the questions that are addressed to a person or a group, or handed on to them.
+    pub fn add_addressee(&mut self, to: &Addressee) {
+        self.keys.push(addressee_key(to));
+    }
+
+    /// Adds the questions of calls that a person of the file makes.
+    pub fn add_caller(&mut self, person: &str) {
+        self.keys.push(format!("caller:{person}"));
+    }
+
+    /// Adds the questions of calls that a subject of an issuer makes.
+    pub fn add_subject(&mut self, issuer: &str, subject: &str) {
+        self.keys.push(format!("caller:{issuer}\n{subject}"));
+        let principal = serde_json::json!([issuer, subject]);
+        self.principals.push(principal.to_string());
+    }
+}
+
+/// Returns an addressee as a question's team is written.
+fn addressee_key(to: &Addressee) -> String {
+    serde_json::to_string(to).expect("a name, written to memory")
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
@@ -314,6 +363,8 @@ pub trait Store: Send + Sync + 'static {
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>>;
     /// One page of rows, without what was asked in full (`Row::params`).
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>>;
+    /// The rows of a list that are under these keys, without what was asked in full. At most so many.
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
     /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.

@@ -21,14 +21,14 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, Page, Row,
+    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, ListKeys, Page, Row,
     SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
 use crate::state_file;
 use questions::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
@@ -37,12 +37,27 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("team.sql"),
     include_str!("outbox.sql"),
     include_str!("grants.sql"),
+    include_str!("addressed.sql"),
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
 /// The columns that a list reads.
 const LISTED: &str =
     "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params, team";
+
+/// Rows of one person, by keys (`?1`) and principals (`?2`), both lists in JSON. `open` is spelled out, since a partial index is used for a
+/// constant only. Questions of no rule are under no key: of those that ended, the newest are looked at.
+const UNDER_OPEN: &str = "WHERE open = 1 AND id IN ( \
+      SELECT question FROM addressed WHERE open = 1 AND key IN (SELECT value FROM json_each(?1)) \
+      UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
+        AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
+    ORDER BY asked_at, rowid LIMIT ?3";
+const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
+      SELECT question FROM addressed WHERE open = 0 AND key IN (SELECT value FROM json_each(?1)) \
+      UNION ALL SELECT id FROM ( \
+        SELECT id, team, body FROM question WHERE open = 0 ORDER BY ended_at DESC, rowid DESC LIMIT 10000) \
+        WHERE team IS NULL AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
+    ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
 
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
@@ -357,6 +372,28 @@ impl Store for Sqlite {
             }
         };
         self.rows(LISTED, tail, page.after, page.most).boxed()
+    }
+
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            let tail = match filter {
+                Filter::Open => UNDER_OPEN,
+                Filter::Ended => UNDER_ENDED,
+            };
+            let text = sqlx::AssertSqlSafe(format!("SELECT {LISTED} FROM question {tail}"));
+            let addressed = serde_json::to_string(&keys.keys)?;
+            let principals = serde_json::to_string(&keys.principals)?;
+            let rows = {
+                let mut file = self.file().await?;
+                let query = sqlx::query(text)
+                    .bind(addressed)
+                    .bind(principals)
+                    .bind(i64::try_from(most).unwrap_or(i64::MAX));
+                query.fetch_all(file.connection()?).await?
+            };
+            rows.iter().map(read).collect()
+        }
+        .boxed()
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

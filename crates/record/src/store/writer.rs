@@ -18,7 +18,8 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, Page, Row, Store, StoreError, Stored, StoredGrant, Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, Page, Row, Store, StoreError, Stored, StoredGrant,
+    Write,
 };
 
 /// The time that a write that nobody waits for waits for others.
@@ -317,6 +318,14 @@ impl Store for Writer {
         async move {
             self.flush().await?;
             self.shared.store.list(filter, page).await
+        }
+        .boxed()
+    }
+
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.list_under(filter, keys, most).await
         }
         .boxed()
     }
