@@ -1,5 +1,5 @@
-//! A server of the rounds era that asks one value for each call and remembers every answer that reached it. It lives in
-//! the test, so that it outlives a gateway that is killed.
+//! A server of the rounds era that asks one value for each call and remembers every answer that reached it; its tool `tell` asks
+//! nothing. It lives in the test, so that it outlives a gateway that is killed.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -86,10 +86,14 @@ fn answer(frame: &Value, told: &Told) -> Option<Value> {
             "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
             "serverInfo": {"name": "asker", "version": "1"}, "ttlMs": 0, "cacheScope": "private"})),
         "tools/list" => result(json!({
-            "tools": [{"name": "note", "inputSchema": {"type": "object"}}],
+            "tools": [{"name": "note", "inputSchema": {"type": "object"}}, {"name": "tell", "inputSchema": {"type": "object"}}],
             "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})),
         "tools/call" => {
             let number = params["arguments"]["n"].as_u64()?;
+            if params["name"] == "tell" {
+                let text = format!("told {number}");
+                return result(json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}));
+            }
             let Some(said) = params["inputResponses"].get("value") else {
                 let form = json!({"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]});
                 let question = json!({"method": "elicitation/create", "params": {

@@ -22,4 +22,5 @@ mod oidc;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;
+mod sessions;
 mod turns;

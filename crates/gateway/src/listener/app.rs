@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
+use crate::listener::endpoint::room::SharedChildren;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
-use crate::transports::child_limit::ChildLimit;
 
 /// Bounds on clients' connections.
 const BOUNDS: ConnectionBounds = ConnectionBounds {
@@ -108,7 +108,7 @@ fn routes(
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard =
         OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
-    let children = Arc::new(ChildLimit::default());
+    let children = Arc::new(SharedChildren::default());
     let mut endpoints = Vec::new();
     let mut app = Router::new();
     for server in &config.servers {

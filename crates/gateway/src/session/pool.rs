@@ -22,7 +22,7 @@ use http::HeaderMap;
 use crate::frame::Frame;
 use crate::runtime::StartError;
 use crate::session::Session;
-use crate::transports::child_limit::ChildLimit;
+use crate::transports::child_limit::{ChildLimit, ChildSlot};
 
 /// The most children that serve one caller.
 pub(crate) const CHILDREN: usize = 8;
@@ -42,12 +42,14 @@ pub(crate) struct Started {
 }
 
 /// The facts for a further session of the same caller.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Beside {
     /// After which number its calls are numbered.
     pub first_call: u64,
     /// `true` if the server is known to speak the pushed era.
     pub is_pushed: bool,
+    /// The place of its child, where it is kept already.
+    pub slot: Option<ChildSlot>,
 }
 
 /// Starts a session.
@@ -73,11 +75,9 @@ struct Member {
 }
 
 impl Pool {
-    /// One session, started here and now.
-    pub(crate) fn of_one(start: Start) -> Result<Arc<Self>, StartError> {
-        let pool = Self::of(start, 1, None);
-        pool.first()?;
-        Ok(pool)
+    /// One session, which is started when it is needed.
+    pub(crate) fn of_one(start: Start) -> Arc<Self> {
+        Self::of(start, 1, None)
     }
 
     /// At most this many sessions; the first is started when it is needed. Runs in a tokio runtime.
@@ -113,13 +113,26 @@ impl Pool {
             .collect()
     }
 
-    /// The session that takes what any can take.
+    /// Returns the session that takes what any can take.
     pub(crate) fn first(&self) -> Result<Arc<Session>, StartError> {
+        self.first_in(None)
+    }
+
+    /// Returns `true` if there is a session that takes what any can take.
+    pub(crate) fn has_sessions(&self) -> bool {
+        !self.members().is_empty()
+    }
+
+    /// Returns the session that takes what any can take; where it has to be started, its child has this place.
+    pub(crate) fn first_in(&self, slot: Option<ChildSlot>) -> Result<Arc<Session>, StartError> {
         let mut members = self.members();
         if let Some(first) = members.first() {
             return Ok(first.session.clone());
         }
-        let member = self.begin(Beside::default())?;
+        let member = self.begin(Beside {
+            slot,
+            ..Beside::default()
+        })?;
         let session = member.session.clone();
         members.push(member);
         Ok(session)
@@ -343,8 +356,8 @@ impl Pool {
         }
         let is_pushed = true;
         match self.begin(Beside {
-            first_call: 0,
             is_pushed,
+            ..Beside::default()
         }) {
             Ok(member) => {
                 self.members().push(member);

@@ -1,39 +1,54 @@
 //! The bound on child processes: a bound over all callers, so that no caller can start programs without end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Children of the gateway at once, over all clients.
 pub(crate) const CHILDREN: usize = 256;
 
 /// The children of a gateway, counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ChildLimit {
-    running: AtomicUsize,
+    free: Arc<Semaphore>,
 }
 
 /// A child that is counted, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct ChildSlot(Arc<ChildLimit>);
+pub(crate) struct ChildSlot {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ChildSlot {
+    fn of(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: permit }
+    }
+}
+
+impl Default for ChildLimit {
+    fn default() -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(CHILDREN)),
+        }
+    }
+}
 
 impl ChildLimit {
     /// Returns whether another may be started.
     pub(crate) fn has_room(&self) -> bool {
-        self.running.load(Ordering::Relaxed) < CHILDREN
+        self.free.available_permits() > 0
     }
 
     /// Counts one that is to be started; `None` where there are too many.
-    pub(crate) fn count(self: &Arc<Self>) -> Option<ChildSlot> {
-        let more = |running| (running < CHILDREN).then_some(running + 1);
-        self.running
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, more)
-            .ok()?;
-        Some(ChildSlot(self.clone()))
+    pub(crate) fn count(&self) -> Option<ChildSlot> {
+        let slot = self.free.clone().try_acquire_owned();
+        slot.ok().map(ChildSlot::of)
     }
-}
 
-impl Drop for ChildSlot {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
+    /// Counts one that is to be started, as soon as another has ended; `None` where none ends in this time.
+    pub(crate) async fn count_within(&self, patience: Duration) -> Option<ChildSlot> {
+        let slot = tokio::time::timeout(patience, self.free.clone().acquire_owned());
+        slot.await.ok()?.ok().map(ChildSlot::of)
     }
 }

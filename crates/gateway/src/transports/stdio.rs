@@ -154,7 +154,8 @@ pub fn serve_url(
             )
         }
     };
-    let pool = Pool::of_one(Box::new(start))?;
+    let pool = Pool::of_one(Box::new(start));
+    pool.first()?;
     serve_client(runtime, server, &pool, max_frame)
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod header_checks;
 mod request;
 mod response;
+pub(crate) mod room;
 
 #[cfg(feature = "teams")]
 use std::collections::BTreeSet;
@@ -37,7 +38,6 @@ use crate::server_challenge::ServerChallenge;
 use crate::session::Session;
 use crate::session::pool::{self, Beside, Pool, Start, Started};
 use crate::transports::child::ChildTransport;
-use crate::transports::child_limit::ChildLimit;
 use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange};
 use crate::transports::stdio::{drive, fault_of};
 use header_checks::{
@@ -45,14 +45,11 @@ use header_checks::{
 };
 use request::Message;
 use response::{DisconnectGuard, Opening, stream, take};
+use room::{Evictable, Full, SharedChildren, make_room};
 
 /// The address that a request came from.
 type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 
-/// Sessions at once, over all clients.
-const SESSIONS: usize = 1_000;
-/// Sessions at once of one caller.
-const SESSIONS_EACH: usize = 200;
 /// The time that a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
 /// The interval of checks that callers may still be served.
@@ -69,8 +66,7 @@ pub(crate) struct McpEndpoint {
     /// Its addresses, for one of which an access token has to be.
     resources: Vec<String>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
-    /// The children of all servers.
-    children: Arc<ChildLimit>,
+    children: Arc<SharedChildren>,
     tokio: Handle,
 }
 
@@ -103,7 +99,7 @@ impl McpEndpoint {
         max_frame: usize,
         origin_guard: OriginGuard,
         resources: Vec<String>,
-        children: Arc<ChildLimit>,
+        children: Arc<SharedChildren>,
     ) -> Arc<Self> {
         let exchange = match &server.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
@@ -125,6 +121,7 @@ impl McpEndpoint {
             tokio: Handle::current(),
         });
         let weak = Arc::downgrade(&endpoint);
+        endpoint.children.add(weak.clone());
         if endpoint.runtime.callers.can_be_revoked() {
             tokio::spawn(end_revoked_callers(weak.clone()));
         }
@@ -286,7 +283,8 @@ impl McpEndpoint {
         let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
-                let counted = self.children.count().ok_or(StartError::TooManyChildren)?;
+                let counted = beside.slot.or_else(|| self.children.limit.count());
+                let counted = counted.ok_or(StartError::TooManyChildren)?;
                 let (child, stdout) =
                     ChildTransport::start(program.clone(), self.max_frame, true, Some(counted))
                         .map_err(fault_of(&self.server))?;
@@ -351,20 +349,34 @@ impl McpEndpoint {
         })
     }
 
-    /// Returns what the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
-    /// for another.
-    fn shared(self: &Arc<Self>, caller: Caller) -> Result<Arc<ClientSession>, Box<Response>> {
+    /// Returns what the rounds-era requests of one principal share, with a server: no client ever names it.
+    async fn shared(self: &Arc<Self>, caller: Caller) -> Result<Arc<ClientSession>, Box<Response>> {
+        let (held, evicted) = self.find_or_add_shared(caller)?;
+        end_evicted(evicted);
+        if !held.pool.has_sessions() {
+            self.begin(&held.pool).await?;
+        }
+        Ok(held)
+    }
+
+    /// Returns what the rounds-era requests of one principal share, and the session that ended for it. One whose server has ended makes
+    /// room for another.
+    fn find_or_add_shared(
+        self: &Arc<Self>,
+        caller: Caller,
+    ) -> Result<(Arc<ClientSession>, Option<Arc<ClientSession>>), Box<Response>> {
         let principal = caller.binding();
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
+        let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
             if !held.pool.is_over() {
                 held.touch();
-                return Ok(held.clone());
+                return Ok((held.clone(), None));
             }
             held.end();
         } else {
-            has_room(&sessions, principal)?;
+            evicted = make_room(&mut sessions, principal).map_err(full)?;
         }
         let client = Arc::new(ResponseStreams::default());
         let caller = self.runtime.callers.current(caller);
@@ -373,18 +385,35 @@ impl McpEndpoint {
             Target::Program(_) if !self.server.share_child => pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
-        let pool = Pool::growing(start, most, self.children.clone());
+        let pool = Pool::growing(start, most, self.children.limit.clone());
         let held = self.client_session(pool, client, &caller);
         sessions.insert(name, held.clone());
-        Ok(held)
+        Ok((held, evicted))
+    }
+
+    /// Starts the first server of a pool, in the place of one that nobody needs where too many run.
+    async fn begin(&self, pool: &Pool) -> Result<(), Box<Response>> {
+        let started = async {
+            let slot = match &self.server.target {
+                Target::Program(_) => Some(self.children.slot(self).await?),
+                Target::Url(_) => None,
+            };
+            pool.first_in(slot)
+        };
+        match started.await {
+            Ok(_) => Ok(()),
+            Err(StartError::TooManyChildren) => Err(full(Full)),
+            Err(fault) => Err(Box::new(cannot_start(&fault))),
+        }
     }
 
     /// A session for a client that opens one, under a name that nobody can guess.
-    fn own(
+    async fn own(
         self: &Arc<Self>,
         caller: Caller,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
-        has_room(&self.sessions(), caller.binding())?;
+        let evicted = make_room(&mut self.sessions(), caller.binding()).map_err(full)?;
+        end_evicted(evicted);
         let Ok(name) = encryption::random_id() else {
             let why = "no randomness for a session";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -393,17 +422,27 @@ impl McpEndpoint {
         let client = Arc::new(ResponseStreams::of_one_client());
         let caller = self.runtime.callers.current(caller);
         let pool = Pool::of_one(self.starts(&caller, &client));
-        let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
+        self.begin(&pool).await?;
         let held = self.client_session(pool, client, &caller);
-        let mut sessions = self.sessions();
-        if let Err(full) = has_room(&sessions, &held.principal) {
-            drop(sessions);
-            held.end();
-            return Err(full);
+        let room = {
+            let mut sessions = self.sessions();
+            // Others may have opened sessions meanwhile.
+            let room = make_room(&mut sessions, &held.principal);
+            if room.is_ok() {
+                sessions.insert(name.clone(), held.clone());
+            }
+            room
+        };
+        match room {
+            Ok(evicted) => {
+                end_evicted(evicted);
+                Ok((name, held))
+            }
+            Err(none) => {
+                held.end();
+                Err(full(none))
+            }
         }
-        sessions.insert(name.clone(), held.clone());
-        drop(sessions);
-        Ok((name, held))
     }
 
     fn named(
@@ -438,6 +477,20 @@ impl McpEndpoint {
     }
 }
 
+impl Evictable for ClientSession {
+    fn caller(&self) -> &str {
+        &self.principal
+    }
+
+    fn last_used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn has_work(&self) -> bool {
+        self.pool.open() != (0, 0)
+    }
+}
+
 impl ClientSession {
     /// Ends the session and all its streams: who still waits for an answer is told that none will come.
     fn end(&self) {
@@ -446,7 +499,7 @@ impl ClientSession {
         self.pool.end();
     }
 
-    /// It is in use.
+    /// Notes that it is in use.
     fn touch(&self) {
         self.used.store(clock::now().as_millis(), Ordering::Relaxed);
     }
@@ -469,17 +522,19 @@ async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
     }
 }
 
-/// Returns whether another session may be opened for this caller; what is said where not.
-fn has_room(
-    sessions: &HashMap<String, Arc<ClientSession>>,
-    principal: &str,
-) -> Result<(), Box<Response>> {
-    let of_caller = |held: &&Arc<ClientSession>| held.principal == principal;
-    if sessions.len() < SESSIONS && sessions.values().filter(of_caller).count() < SESSIONS_EACH {
-        return Ok(());
+/// Ends the session that made room for another, if one did.
+fn end_evicted(evicted: Option<Arc<ClientSession>>) {
+    if let Some(held) = evicted {
+        tracing::debug!("an idle session ended for another");
+        held.end();
     }
+}
+
+/// Returns the response where no session may be opened, since all are at work.
+fn full(_: Full) -> Box<Response> {
     let status = StatusCode::SERVICE_UNAVAILABLE;
-    Err(Box::new(refusal(status, -32000, "too many sessions")))
+    let why = "too many sessions are at work";
+    Box::new(refusal(status, -32000, why))
 }
 
 async fn post(
@@ -517,7 +572,7 @@ async fn post(
         {
             return with_id(message.parts(), wrong);
         }
-        return match endpoint.shared(caller) {
+        return match endpoint.shared(caller).await {
             Ok(held) => take(&held, &message, &headers, None, true).await,
             Err(response) => *response,
         };
@@ -531,7 +586,7 @@ async fn post(
             Err(response) => *response,
         };
     }
-    match endpoint.own(caller) {
+    match endpoint.own(caller).await {
         Ok((name, held)) => {
             let response = take(&held, &message, &headers, Some(name.clone()), false).await;
             if ServerChallenge::is(response.status()) {

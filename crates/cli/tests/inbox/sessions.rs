@@ -1,0 +1,253 @@
+//! Callers that open a session for each call and never end one, as some clients do: none is turned away, and no answer goes astray.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use mcp_elicit_inbox::api_tokens::Scope;
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::clock::now;
+use serde_json::{Value, json};
+
+use crate::asker::Asker;
+use crate::gateway::{Gateway, NO_LIMITS, REVISION};
+use crate::http::{Reply, send};
+use crate::raw::{DEMO_SERVER, call, initialize, text};
+
+const CALLERS: usize = 50;
+/// Calls of all callers, unless the environment says how many: more than there may be sessions.
+const CALLS: usize = 1_250;
+/// The greatest number of sessions with one server.
+const SESSIONS: usize = 1_000;
+/// Of so many calls of a caller one asks a person.
+const ASKS: u64 = 5;
+/// The number of a caller's first call, times the caller.
+const NUMBERS: u64 = 1_000_000;
+
+/// A caller: the id of its key, and the key.
+type Key = (String, String);
+
+fn key(state: &Path) -> Key {
+    let tokens = StateFolder::at(state).api_tokens();
+    let (token, text) = tokens.make("test", &[Scope::Call], None, now()).unwrap();
+    (token.id().to_owned(), text)
+}
+
+/// Returns the number of calls that each caller makes.
+fn calls_each(usual: usize) -> u64 {
+    let calls = std::env::var("MCP_ELICIT_CALLS").ok();
+    let calls = calls.map_or(usual, |calls| calls.parse().expect("a number of calls"));
+    u64::try_from(calls.div_ceil(CALLERS)).unwrap()
+}
+
+fn post(at: &str, key: &str, session: Option<&str>, body: &Value) -> Reply {
+    let key = format!("Authorization: Bearer {key}");
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut head = vec![
+        "POST /mcp HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        &key,
+    ];
+    head.extend(session.as_deref());
+    send(at, &head, &body.to_string()).unwrap_or_else(|| panic!("no answer to {body}"))
+}
+
+fn open(at: &str, key: &str) -> String {
+    let opened = post(at, key, None, &initialize(REVISION, &json!({})));
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(at, key, Some(&session), &ready).status, 202);
+    session
+}
+
+fn asks(number: u64) -> bool {
+    number % ASKS == 0
+}
+
+/// Makes one call in this session, and checks that its answer is its own.
+fn make_call(at: &str, key: &str, session: &str, number: u64) {
+    let (tool, expected) = if asks(number) {
+        ("note", format!("for {number}"))
+    } else {
+        ("tell", format!("told {number}"))
+    };
+    // The ids are the same in many sessions.
+    let id = 2 + number % NUMBERS;
+    let done = post(
+        at,
+        key,
+        Some(session),
+        &call(id, tool, &json!({"n": number})),
+    );
+    assert_eq!(done.status, 200, "{done:?}");
+    let answer = done.response();
+    assert_eq!(
+        (&answer["id"], text(&answer)),
+        (&json!(id), expected.as_str()),
+        "{answer}"
+    );
+}
+
+/// Answers what is asked until all calls have ended; the ids of the questions, each of which is its caller's.
+fn answer_all<T>(
+    gateway: &Gateway,
+    keys: &[Key],
+    calls: &[thread::ScopedJoinHandle<'_, T>],
+) -> BTreeSet<String> {
+    let mut answered = BTreeSet::new();
+    loop {
+        let is_over = calls.iter().all(thread::ScopedJoinHandle::is_finished);
+        for question in gateway.waiting() {
+            let id = question["id"].as_str().unwrap();
+            if !answered.insert(id.to_owned()) {
+                continue;
+            }
+            let message = question["message"].as_str().unwrap();
+            let number = message
+                .trim_start_matches("Value for ")
+                .trim_end_matches('?');
+            let number: u64 = number.parse().expect("a number");
+            let (key, _) = &keys[usize::try_from(number / NUMBERS).unwrap()];
+            assert_eq!(question["principal"], format!("key-{key}"), "{question}");
+            let answer = json!({"action": "accept", "content": {"value": format!("for {number}")}});
+            assert_eq!(gateway.answer(id, &answer), 200);
+        }
+        if is_over {
+            return answered;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Has each of the callers make its calls on so many threads; `work` gets the address, the key and the numbers of its calls.
+fn calls_of_all(
+    each: u64,
+    at_once: u64,
+    work: fn(&str, &str, &[u64]),
+) -> (Gateway, tempfile::TempDir) {
+    let asker = Asker::start();
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec![
+        "--listen",
+        "127.0.0.1:0",
+        "--auth",
+        "keys",
+        "--hold",
+        "3600",
+    ];
+    more.extend(NO_LIMITS);
+    let gateway = Gateway::start(state.path(), &more, &["--upstream", &asker.url]);
+    let at = gateway.serving.clone().unwrap();
+    let keys: Vec<Key> = (0..CALLERS).map(|_| key(state.path())).collect();
+    let numbers = |caller: u64| (0..each).map(move |call| caller * NUMBERS + call);
+    let asked = thread::scope(|threads| {
+        let mut calls = Vec::new();
+        for (caller, (_, key)) in keys.iter().enumerate() {
+            for part in 0..at_once {
+                let mine = numbers(caller as u64).filter(|number| number % at_once == part);
+                let (at, mine) = (&at, mine.collect::<Vec<_>>());
+                calls.push(threads.spawn(move || work(at, key, &mine)));
+            }
+        }
+        let asked = answer_all(&gateway, &keys, &calls);
+        for call in calls {
+            call.join().unwrap();
+        }
+        asked
+    });
+    let expected: Vec<(u64, String)> = (0..CALLERS as u64)
+        .flat_map(numbers)
+        .filter(|number| asks(*number))
+        .map(|number| (number, format!("for {number}")))
+        .collect();
+    assert_eq!(asked.len(), expected.len(), "each is asked once");
+    let mut told = asker.told();
+    told.sort_unstable();
+    assert_eq!(told, expected, "each answer reached its call once");
+    assert!(gateway.waiting().is_empty(), "nothing is asked again");
+    (gateway, state)
+}
+
+/// `MCP_ELICIT_CALLS=10000` makes as many calls.
+#[test]
+fn sessions_do_not_run_out_where_each_call_opens_one_and_none_is_ended() {
+    let (gateway, _state) = calls_of_all(calls_each(CALLS), 1, |at, key, numbers| {
+        for number in numbers {
+            make_call(at, key, &open(at, key), *number);
+        }
+    });
+    let metrics = send(
+        gateway.serving.as_deref().unwrap(),
+        &["GET /metrics HTTP/1.1"],
+        "",
+    )
+    .unwrap();
+    let open = metrics
+        .body
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp_elicit_sessions "));
+    let open: usize = open.unwrap().parse().unwrap();
+    assert!(open <= SESSIONS, "{open} sessions");
+}
+
+/// The calls of a caller share its session. `MCP_ELICIT_CALLS=10000` makes 200 calls of each caller, 20 of them at once.
+#[test]
+fn calls_of_many_callers_at_once_each_get_their_own_answer() {
+    let each = calls_each(CALLERS * 4);
+    calls_of_all(each, each.min(20), |at, key, numbers| {
+        let session = open(at, key);
+        for number in numbers {
+            make_call(at, key, &session, *number);
+        }
+    });
+}
+
+fn list(at: &str, key: &str, session: &str) -> u16 {
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    post(at, key, Some(session), &list).status
+}
+
+/// A server that is a program has a process for each session, of which there are fewer.
+#[test]
+fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
+    const NOISY: usize = 280;
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec![
+        "--listen",
+        "127.0.0.1:0",
+        "--auth",
+        "keys",
+        "--hold",
+        "3600",
+    ];
+    more.extend(NO_LIMITS);
+    let gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let ((_, quiet), (_, noisy), (_, other)) =
+        (key(state.path()), key(state.path()), key(state.path()));
+    let kept = open(&at, &quiet);
+    let asks = open(&at, &noisy);
+    let done = thread::scope(|threads| {
+        let waits =
+            threads.spawn(|| post(&at, &noisy, Some(&asks), &call(7, "deploy", &json!({}))));
+        let asked = gateway.wait_for(1);
+        let first = open(&at, &noisy);
+        for number in 0..NOISY {
+            // The last ones are another's, who finds no room for a process.
+            open(&at, if number < 220 { &noisy } else { &other });
+        }
+        assert_eq!(list(&at, &noisy, &first), 404, "the client opens another");
+        assert_eq!(list(&at, &quiet, &kept), 200);
+        let content = json!({"environment": "staging", "note": "kept"});
+        let answer = json!({"action": "accept", "content": content});
+        assert_eq!(
+            gateway.answer(asked[0]["id"].as_str().unwrap(), &answer),
+            200
+        );
+        waits.join().unwrap()
+    });
+    assert!(text(&done.response()).contains("kept"), "{done:?}");
+}
