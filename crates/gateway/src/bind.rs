@@ -23,7 +23,7 @@ use mcp_elicit_relay::decisions::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::callers::{self, CurrentCaller};
+use crate::callers::{self, CallingPerson, CurrentCaller};
 use crate::teams::Teams;
 
 /// The server to which the calls of a caller go.
@@ -76,6 +76,7 @@ impl Binding {
             issuer: caller.issuer.clone(),
             subject: caller.subject.clone(),
             name: caller.name.clone(),
+            is_nobody: *self.caller.get().person() == CallingPerson::Nobody,
         };
         let team = Team::new(rule, digest, team_caller, plan, asked, self.usual);
         let team = if is_approval {
@@ -93,6 +94,20 @@ impl Binding {
             open_for: plan.open_for(self.usual),
             hands_back: plan.on_timeout == OnTimeout::HandBack,
         })
+    }
+
+    /// Returns the refusal where a rule excludes the caller, who may be any of those who are asked.
+    fn refuses_unknown(
+        &self,
+        rules: &Rules,
+        caller: &Caller,
+        rule: &str,
+        plan: &Plan,
+        call: Option<&CallSummary>,
+    ) -> Option<RuleRefusal> {
+        let is_unknown = !is_matched(rules.people(), &self.caller.get(), caller);
+        let refuses = plan.ask.not_caller && is_unknown;
+        refuses.then(|| self.refused(rule, CALLER_UNKNOWN, call))
     }
 
     fn refused(&self, rule: &str, reason: &str, call: Option<&CallSummary>) -> RuleRefusal {
@@ -134,6 +149,11 @@ impl Decisions for Binding {
             }
             policy::Admit::Approve(rule, approval) => {
                 let digest = approval_digest(rule, &approval);
+                if let Some(refusal) =
+                    self.refuses_unknown(&rules, &caller, rule, &approval.plan, Some(call))
+                {
+                    return Admission::Refuse(refusal);
+                }
                 let people =
                     self.people_asked(&rules, &caller, rule, &approval.plan, &digest, true);
                 let people = match people {
@@ -175,6 +195,10 @@ impl Decisions for Binding {
         match rules.plan(&facts, &question_facts(question)) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = digest_of(&[rule, &format!("{plan:?}")]);
+                let call = call.map(|(call, _)| call);
+                if let Some(refusal) = self.refuses_unknown(&rules, &caller, rule, &plan, call) {
+                    return Planned::Refuse(refusal);
+                }
                 match self.people_asked(&rules, &caller, rule, &plan, &digest, false) {
                     Ok(people) => Planned::People(Box::new(people)),
                     Err(refusal) => Planned::Refuse(refusal),
@@ -285,14 +309,29 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
     }
 }
 
+/// The reason of a refusal where a rule excludes the caller, who may be any of those who are asked.
+const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls";
+
+/// Returns `true` if it is known of each person whether they are the caller.
+fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool {
+    match caller.person() {
+        CallingPerson::Unknown => false,
+        CallingPerson::LocalUser => !found.person.is_empty(),
+        CallingPerson::Subject | CallingPerson::Nobody => true,
+        // A person without a name in the file is known by issuer and subject, with a space between them.
+        CallingPerson::Owner(person) => people.people.contains_key(person) || person.contains(' '),
+    }
+}
+
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
 pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, Vec<String>) {
-    let person = match caller.kind() {
-        callers::CallerKind::Local => local_person(people, caller.subject()),
-        callers::CallerKind::Subject => people
+    let person = match caller.person() {
+        CallingPerson::LocalUser => local_person(people, caller.subject()),
+        CallingPerson::Subject => people
             .find(caller.subject(), caller.mail())
             .unwrap_or_default(),
-        callers::CallerKind::Unverified | callers::CallerKind::Key => "",
+        CallingPerson::Owner(person) => person,
+        CallingPerson::Unknown | CallingPerson::Nobody => "",
     };
     let mut groups: BTreeSet<String> = caller.claims().iter().cloned().collect();
     groups.extend(people.groups_of(person, caller.claims()));
@@ -417,7 +456,8 @@ mod tests {
     fn binding() -> (Binding, tokio::sync::mpsc::Receiver<TeamsChange>) {
         let key = IdentityKey::random().unwrap();
         let (teams, changes) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()), key);
-        let caller = CurrentCaller::new(callers::Caller::local());
+        // A program's own, so that `not-caller` excludes nobody.
+        let caller = CurrentCaller::new(callers::Caller::of_program("0"));
         (
             Binding::new(teams, server("k"), caller, Duration::from_hours(24)),
             changes,
@@ -581,11 +621,8 @@ mod tests {
         let restarted = |server_key: &str, person: &str| {
             let rules = Arc::new(Rules::parse(FILE).unwrap());
             let (teams, changes) = Teams::new(rules, binding.teams.key().clone());
-            let caller = match person {
-                "" => callers::Caller::local(),
-                id => callers::Caller::of_key(format!("key-{id}"), id, "ci"),
-            };
-            let caller = CurrentCaller::new(caller);
+            let id = if person.is_empty() { "0" } else { person };
+            let caller = CurrentCaller::new(callers::Caller::of_program(id));
             let usual = Duration::from_hours(24);
             (
                 Binding::new(teams, server(server_key), caller, usual),

@@ -27,6 +27,10 @@ const LONGEST: usize = 256;
 const MOST: usize = 10_000;
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 100;
+/// The longest name of a person, in bytes: an issuer and a subject.
+const LONGEST_PERSON: usize = 2 * 1024;
+/// The prefix of the name by which the record tells callers with a token apart.
+const CALLER: &str = "key-";
 
 /// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +74,16 @@ impl FromStr for Scope {
 #[error("a scope is `call`, `list` or `answer`")]
 pub struct UnknownScope;
 
+/// The person whose calls those with a token are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenOwner {
+    /// This person: a name in `[people]`, or `ISSUER SUBJECT`.
+    Person(String),
+    /// No person: a program works by itself.
+    Nobody,
+}
+
 /// One token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,6 +93,9 @@ pub struct ApiToken {
     /// SHA-256 of the token, in hexadecimal digits.
     hash: String,
     scopes: Vec<Scope>,
+    /// The person whose calls those with it are; `None` where that was not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<TokenOwner>,
     /// Seconds since 1970.
     made_at: u64,
     /// Seconds since 1970; never without it.
@@ -103,6 +120,16 @@ impl ApiToken {
     /// Returns the scopes, in order.
     pub fn scopes(&self) -> &[Scope] {
         &self.scopes
+    }
+
+    /// Returns the person whose calls those with it are; `None` where that was not said.
+    pub fn owner(&self) -> Option<&TokenOwner> {
+        self.owner.as_ref()
+    }
+
+    /// Returns the name by which the record tells callers with it apart.
+    pub fn caller(&self) -> String {
+        format!("{CALLER}{}", self.id)
     }
 
     /// Returns when it was made, in seconds since 1970.
@@ -155,6 +182,9 @@ pub enum MakeError {
     /// The name cannot be shown in a list.
     #[error("a name has 1 to {LONGEST_NAME} letters, digits, spaces and ASCII punctuation")]
     Name,
+    /// The person cannot be one.
+    #[error("a person is named as in [people], or as ISSUER SUBJECT")]
+    Person,
     /// It permits nothing.
     #[error("a token needs a scope")]
     NoScope,
@@ -208,10 +238,32 @@ impl ApiTokens {
         lifetime: Option<Duration>,
         now: Timestamp,
     ) -> Result<(ApiToken, String), MakeError> {
+        self.make_for(name, scopes, lifetime, None, now)
+    }
+
+    /// Makes a token whose calls are a person's, or nobody's. Returns what was stored, and the token's text, which is never shown again.
+    ///
+    /// # Errors
+    /// When it would permit nothing, or cannot be stored.
+    pub fn make_for(
+        &self,
+        name: &str,
+        scopes: &[Scope],
+        lifetime: Option<Duration>,
+        owner: Option<TokenOwner>,
+        now: Timestamp,
+    ) -> Result<(ApiToken, String), MakeError> {
         let length = name.chars().count();
         let shows = |c: char| c == ' ' || c.is_alphanumeric() || c.is_ascii_punctuation();
         if name.trim().is_empty() || length > LONGEST_NAME || !name.chars().all(shows) {
             return Err(MakeError::Name);
+        }
+        if let Some(TokenOwner::Person(person)) = &owner
+            && (person.trim().is_empty()
+                || person.len() > LONGEST_PERSON
+                || person.chars().any(char::is_control))
+        {
+            return Err(MakeError::Person);
         }
         let mut scopes = scopes.to_vec();
         scopes.sort_unstable();
@@ -230,6 +282,7 @@ impl ApiTokens {
             name: name.to_owned(),
             hash: hash(&text),
             scopes,
+            owner,
             made_at: seconds(now),
             expires_at: lifetime.map(|lifetime| seconds(now).saturating_add(lifetime.as_secs())),
             revoked_at: None,
@@ -317,6 +370,16 @@ impl ApiTokens {
         Ok(token.clone())
     }
 
+    /// Returns the person whose calls those with the token of this id are, valid or not; `None` for nobody's, or where that was not said.
+    pub fn person(&self, id: &str) -> Option<String> {
+        let table = self.0.read().ok().flatten()?;
+        let token = table.tokens.iter().find(|token| token.id == id)?;
+        match token.owner()? {
+            TokenOwner::Person(person) => Some(person.clone()),
+            TokenOwner::Nobody => None,
+        }
+    }
+
     /// Returns `true` if the token of this id is valid now and permits this.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
         let table = self.0.read().ok().flatten();
@@ -325,6 +388,11 @@ impl ApiTokens {
             known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
         })
     }
+}
+
+/// Returns the id of the token whose caller has this name in the record.
+pub fn id_of_caller(caller: &str) -> Option<&str> {
+    caller.strip_prefix(CALLER)
 }
 
 /// Returns `true` if a text claims to be a token that was made here.

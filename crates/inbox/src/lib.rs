@@ -170,13 +170,14 @@ fn gate(
     site: &Site,
 ) -> io::Result<(Arc<Directory>, Gate)> {
     let logins = Arc::new(folder.logins());
-    let directory = Arc::new(Directory::new(
+    let directory = Directory::new(
         teams.rules.clone(),
         logins.clone(),
         teams.login.issuer().to_owned(),
         teams.login.stale,
         clock::now,
-    ));
+    );
+    let directory = Arc::new(directory.with_keys(Arc::new(folder.api_tokens())));
     let gate = Gate::new(
         teams.login.clone(),
         teams.rules.clone(),

@@ -43,9 +43,11 @@ pub async fn team_view(
     let quorum = team.quorum();
     let me = viewer.person().map(|signed_in| signed_in.person.as_str());
     let is_excluded = quorum.excludes_caller() && standing.is_caller;
+    let is_unknown = quorum.excludes_caller() && people.is_caller_unknown();
     let has_handed_on = me.is_some_and(|me| quorum.has_handed_on(me));
-    let may_act =
-        row.lifecycle.is_open() && people.may_act(viewer, row) && !is_excluded && !has_handed_on;
+    let may_act = row.lifecycle.is_open()
+        && people.may_act(viewer, row)
+        && !(is_excluded || is_unknown || has_handed_on);
     let has_agreed = quorum
         .votes()
         .iter()
@@ -72,7 +74,7 @@ pub async fn team_view(
     Ok(Some(TeamView {
         is_approval: team.is_approval,
         lines: {
-            let mut lines = lines(now, row, team, is_mine, is_excluded, has_handed_on);
+            let mut lines = lines(now, row, team, is_mine, [is_excluded, is_unknown, has_handed_on]);
             let has_answers = |entered: &EnteredView| !entered.content.is_empty();
             let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
             let name = |person: &str| now.display_name(person);
@@ -121,8 +123,7 @@ fn lines(
     row: &Row,
     team: &Team,
     is_mine: bool,
-    is_excluded: bool,
-    has_handed_on: bool,
+    [is_excluded, is_unknown, has_handed_on]: [bool; 3],
 ) -> Vec<String> {
     let quorum = team.quorum();
     let asked = quorum.addressees().iter().chain(quorum.delegates());
@@ -157,6 +158,8 @@ fn lines(
     }
     if is_excluded {
         lines.push("You make this call, so others have to answer.".to_owned());
+    } else if is_unknown {
+        lines.push(CALLER_UNKNOWN.to_owned());
     }
     if has_handed_on {
         lines.push("You have handed this question on.".to_owned());
@@ -289,6 +292,9 @@ pub async fn act(
     })
 }
 
+/// The refusal where the rule excludes a caller of whom nothing is known.
+const CALLER_UNKNOWN: &str = "The rule wants others than the caller to answer, and it is not known which person makes this call.";
+
 /// Returns the text that a person wrote with an act.
 fn text_of(pressed: &Pressed) -> &str {
     match pressed {
@@ -344,6 +350,7 @@ pub fn sentence(denied: Denied) -> String {
         Denied::NotAddressed => "This question is not addressed to you.",
         Denied::LeftGroup => "This question was addressed to a group that you have left.",
         Denied::IsCaller => "You make this call, so others have to answer.",
+        Denied::CallerUnknown => CALLER_UNKNOWN,
         Denied::Delegated => "You have handed this question on, so others answer it now.",
         Denied::Claimed => "Somebody else has claimed this question. Take it over, or wait.",
         Denied::Changed => {

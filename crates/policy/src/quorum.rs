@@ -43,6 +43,10 @@ pub trait Membership: Send + Sync {
     fn members(&self, _group: &str) -> Option<Vec<String>> {
         None
     }
+    /// Returns `true` if it is known that the person does not make the call.
+    fn is_other(&self, person: &str) -> bool {
+        !self.is_caller(person)
+    }
 }
 
 /// The person who acts.
@@ -98,6 +102,9 @@ pub enum Denied {
     /// The rule wants others than the caller.
     #[error("the caller cannot answer this question")]
     IsCaller,
+    /// The rule wants others than the caller, who may be this person.
+    #[error("it is not known whether this person is the caller")]
+    CallerUnknown,
     /// This person has handed it on.
     #[error("this person has delegated the question")]
     Delegated,
@@ -142,6 +149,7 @@ impl Denied {
             Self::NotAddressed => "not-addressed",
             Self::LeftGroup => "left-group",
             Self::IsCaller => "is-caller",
+            Self::CallerUnknown => "caller-unknown",
             Self::Delegated => "delegated",
             Self::Claimed => "claimed",
             Self::Changed => "changed",
@@ -362,7 +370,7 @@ impl Quorum {
         // The caller's name is not known here.
         let unnamed = has_caller && !is_known && !self.delegations.iter().any(gave_up);
         found.retain(|person| {
-            !(self.has_handed_on(person) || self.not_caller && people.is_caller(person))
+            !(self.has_handed_on(person) || self.not_caller && !people.is_other(person))
         });
         Some(found.len() + usize::from(unnamed))
     }
@@ -512,8 +520,12 @@ impl Quorum {
                 Denied::NotAddressed
             });
         };
-        if self.not_caller && people.is_caller(person) {
-            return Err(Denied::IsCaller);
+        if self.not_caller && !people.is_other(person) {
+            return Err(if people.is_caller(person) {
+                Denied::IsCaller
+            } else {
+                Denied::CallerUnknown
+            });
         }
         Ok(depth)
     }
@@ -644,7 +656,7 @@ impl Quorum {
                 let mut allowed = self.to.iter().chain(&self.delegate_to);
                 name != person
                     && allowed.any(|addressee| reaches(addressee, name, people))
-                    && !(self.not_caller && people.is_caller(name))
+                    && (!self.not_caller || people.is_other(name))
             }
         };
         if !is_allowed || depth > MAX_DELEGATIONS {

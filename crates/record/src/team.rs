@@ -56,6 +56,9 @@ pub struct TeamCaller {
     /// The name for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// `true` if it is a program that works by itself, so that no person makes the call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_nobody: bool,
 }
 
 /// The people's side of a question that a rule speaks of.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope};
+use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope, TokenOwner};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::now;
@@ -20,7 +20,8 @@ const LONGEST_LIFETIME: Duration = Duration::from_hours(36_500 * 24);
 
 const EXAMPLES: &str = "\
 Examples:
-  mcp-elicit tokens make build-server --scope call --expires 90d
+  mcp-elicit tokens make build-server --scope call --expires 90d --no-person
+  mcp-elicit tokens make adas-agent --scope call --for ada
   mcp-elicit tokens make chat-bot --scope answer --json | jq -r .token
   mcp-elicit tokens list
   mcp-elicit tokens revoke 4f1c9a0b7d22
@@ -54,6 +55,12 @@ enum Act {
         /// them; may be given several times
         #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
         scope: Vec<Scope>,
+        /// The person whose calls those with it are, as in `[people]`: rules see that person, and `not-caller` excludes them
+        #[arg(long = "for", value_name = "PERSON", conflicts_with = "no_person")]
+        person: Option<String>,
+        /// The token of a program that works by itself: its calls are no person's, so that `not-caller` excludes nobody
+        #[arg(long)]
+        no_person: bool,
         /// The time after which it permits nothing, such as 12h or 90d; never by default
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
@@ -83,10 +90,16 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
         Act::Make {
             name,
             scope,
+            person,
+            no_person,
             expires,
         } => {
             let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
-            make(&folder, &name, &scope, expires, args.json).await
+            let nobody = no_person.then_some(TokenOwner::Nobody);
+            let owner = person.map(TokenOwner::Person).or(nobody);
+            let tokens = folder.api_tokens();
+            let made = tokens.make_for(&name, &scope, expires, owner, now());
+            tell_made(&folder, made, args.json).await
         }
         Act::List => list(&StateFolder::at(&path), args.json),
         Act::Revoke { id } => revoke(&StateFolder::at(&path), &id).await,
@@ -99,17 +112,18 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
 }
 
-async fn make(
+async fn tell_made(
     folder: &StateFolder,
-    name: &str,
-    scopes: &[Scope],
-    expires: Option<Duration>,
+    made: Result<(ApiToken, String), MakeError>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let made = folder.api_tokens().make(name, scopes, expires, now());
     let (token, text) = made.map_err(|error| match error {
         MakeError::File(error) => unusable(&error),
-        MakeError::Name | MakeError::NoScope | MakeError::Expired | MakeError::TooMany => {
+        MakeError::Name
+        | MakeError::Person
+        | MakeError::NoScope
+        | MakeError::Expired
+        | MakeError::TooMany => {
             Failure::usage("the token cannot be made").because(error)
         }
     })?;
@@ -162,8 +176,13 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
 
 fn shown(token: &ApiToken) -> serde_json::Value {
     let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
+    let person = match token.owner() {
+        Some(TokenOwner::Person(person)) => Some(person),
+        Some(TokenOwner::Nobody) | None => None,
+    };
     json!({
-        "id": token.id(), "name": token.name(), "scopes": scopes, "madeAt": token.made_at(),
+        "id": token.id(), "name": token.name(), "scopes": scopes, "for": person,
+        "noPerson": token.owner() == Some(&TokenOwner::Nobody), "madeAt": token.made_at(),
         "expiresAt": token.expires_at(), "revokedAt": token.revoked_at(),
     })
 }
@@ -176,8 +195,13 @@ fn line(token: &ApiToken) -> String {
         (None, Some(at)) => format!("expires {}", moment_in_seconds(at)),
         (None, None) => "does not expire".to_owned(),
     };
+    let owner = match token.owner() {
+        Some(TokenOwner::Person(person)) => format!("for {person}  "),
+        Some(TokenOwner::Nobody) => "no person's  ".to_owned(),
+        None => String::new(),
+    };
     format!(
-        "{}  {}  made {}  {state}  {}",
+        "{}  {}  made {}  {state}  {owner}{}",
         token.id(),
         scopes.join(","),
         moment_in_seconds(token.made_at()),

@@ -12,6 +12,8 @@ mod contract;
 mod credential;
 mod dialog;
 mod ended;
+#[cfg(feature = "full")]
+mod excluded;
 mod gateway;
 mod http;
 mod killed;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
 
 /// The way in which a caller is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +19,27 @@ pub(crate) enum CallerKind {
     Key,
 }
 
+/// The facts by which a caller is matched to the people who answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallingPerson {
+    /// Nothing is known: any of them may be the caller.
+    Unknown,
+    /// The user of the operating system.
+    LocalUser,
+    /// The subject, at the issuer at which they log in.
+    Subject,
+    /// This person, whose API key it is.
+    Owner(String),
+    /// Nobody: a program works by itself.
+    Nobody,
+}
+
 /// The caller of a request. A part that is not known is empty.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     binding: String,
     kind: CallerKind,
+    person: CallingPerson,
     issuer: String,
     subject: String,
     pub(super) name: String,
@@ -42,27 +59,47 @@ impl Caller {
     pub(crate) fn local() -> Self {
         Self {
             subject: local_user(),
+            person: CallingPerson::LocalUser,
             ..Self::of_kind(CallerKind::Local, "local".to_owned())
         }
     }
 
     /// The holder of an API key.
-    pub(crate) fn of_key(binding: String, id: &str, name: &str) -> Self {
+    pub(crate) fn of_key(key: &ApiToken) -> Self {
         Self {
-            subject: id.to_owned(),
-            name: name.to_owned(),
-            ..Self::of_kind(CallerKind::Key, binding)
+            subject: key.id().to_owned(),
+            name: key.name().to_owned(),
+            person: match key.owner() {
+                Some(TokenOwner::Person(person)) => CallingPerson::Owner(person.clone()),
+                Some(TokenOwner::Nobody) => CallingPerson::Nobody,
+                None => CallingPerson::Unknown,
+            },
+            ..Self::of_kind(CallerKind::Key, key.caller())
         }
     }
 
-    /// A subject of an issuer.
-    pub(super) fn of_subject(issuer: &str, subject: &str) -> Self {
+    /// A subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are theirs.
+    pub(crate) fn of_subject(issuer: &str, subject: &str, logs_in: Option<&str>) -> Self {
         // No text of one can be taken for a part of the other.
         let binding = serde_json::json!([issuer, subject]).to_string();
         Self {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
+            person: if logs_in.is_none_or(|logs_in| logs_in == issuer) {
+                CallingPerson::Subject
+            } else {
+                CallingPerson::Unknown
+            },
             ..Self::of_kind(CallerKind::Subject, binding)
+        }
+    }
+
+    /// A program that works by itself.
+    #[cfg(all(test, feature = "teams"))]
+    pub(crate) fn of_program(id: &str) -> Self {
+        Self {
+            person: CallingPerson::Nobody,
+            ..Self::of_kind(CallerKind::Key, format!("key-{id}"))
         }
     }
 
@@ -70,6 +107,7 @@ impl Caller {
         Self {
             binding,
             kind,
+            person: CallingPerson::Unknown,
             issuer: String::new(),
             subject: String::new(),
             name: String::new(),
@@ -88,6 +126,11 @@ impl Caller {
     /// Returns the way in which the caller is known.
     pub(crate) fn kind(&self) -> CallerKind {
         self.kind
+    }
+
+    /// Returns the facts by which the caller is matched to the people who answer.
+    pub(crate) fn person(&self) -> &CallingPerson {
+        &self.person
     }
 
     /// Returns the issuer.

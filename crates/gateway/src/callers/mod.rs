@@ -11,20 +11,17 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-#[cfg(feature = "teams")]
 use mcp_elicit_inbox::api_tokens;
 use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
 
-pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
+pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::runtime::StartError;
 use crate::transports::http_upstream::TokenExchange;
 
-/// The prefix of a caller with an API key.
-const KEY: &str = "key-";
 /// The longest subject that a proxy may name, in bytes.
 const LONGEST_SUBJECT: usize = 255;
 
@@ -35,8 +32,8 @@ pub(crate) enum Callers {
     Unverified(IdentityKey),
     /// By API keys.
     Keys(ApiTokens),
-    /// By the header of a trusted proxy.
-    Proxy(ProxyAuth),
+    /// By the header of a trusted proxy. Holds the issuer at which people log in, too.
+    Proxy(ProxyAuth, Option<String>),
     /// By the access tokens of an issuer.
     #[cfg(feature = "teams")]
     Oidc(Box<oidc::OidcCallers>),
@@ -71,22 +68,24 @@ pub(crate) enum Unauthenticated {
 }
 
 impl Callers {
-    /// The rule of this configuration.
+    /// The rule of this configuration. `logs_in` is the issuer at which people log in.
     ///
     /// # Errors
     /// When callers cannot be checked by it.
     pub(crate) fn new(
         auth: &Auth,
+        logs_in: Option<&str>,
         tokens: ApiTokens,
         key: &IdentityKey,
     ) -> Result<Self, StartError> {
+        let logs_in = logs_in.map(str::to_owned);
         Ok(match auth {
             Auth::None => Self::Unverified(key.clone()),
             Auth::Keys => Self::Keys(tokens),
-            Auth::Proxy(proxy) => Self::Proxy(proxy.clone()),
+            Auth::Proxy(proxy) => Self::Proxy(proxy.clone(), logs_in),
             #[cfg(feature = "teams")]
             Auth::Oidc(settings) => {
-                let callers = oidc::OidcCallers::new(settings, tokens);
+                let callers = oidc::OidcCallers::new(settings, logs_in, tokens);
                 Self::Oidc(Box::new(callers.map_err(|error| StartError::Auth {
                     why: error.to_string(),
                 })?))
@@ -132,7 +131,7 @@ impl Callers {
                     Some(_) | None => Ok(callers.identify(token, resources, now()).await?),
                 }
             }
-            Self::Proxy(proxy) => {
+            Self::Proxy(proxy, logs_in) => {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
                     return Err(Unauthenticated::NotTheProxy);
                 }
@@ -148,7 +147,11 @@ impl Callers {
                     .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
                     .filter(|subject| !subject.contains(['\t', ',']))
                     .ok_or(Unauthenticated::NoSubject)?;
-                Ok(Caller::of_subject(proxy.issuer(), subject))
+                Ok(Caller::of_subject(
+                    proxy.issuer(),
+                    subject,
+                    logs_in.as_deref(),
+                ))
             }
         }
     }
@@ -156,7 +159,7 @@ impl Callers {
     /// Returns `true` if this caller may still be served: one whose key was revoked, or has expired, may not.
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
         match self {
-            Self::Unverified(_) | Self::Proxy(_) => true,
+            Self::Unverified(_) | Self::Proxy(..) => true,
             Self::Keys(tokens) => is_valid_key(tokens, caller),
             #[cfg(feature = "teams")]
             Self::Oidc(callers) => {
@@ -173,7 +176,7 @@ impl Callers {
         #[cfg(not(feature = "teams"))]
         let _ = caller;
         match self {
-            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => false,
+            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => false,
             #[cfg(feature = "teams")]
             Self::Oidc(callers) => callers.current(caller).is_some(),
         }
@@ -182,7 +185,7 @@ impl Callers {
     /// Returns the caller of a session, as its newest proof names it from now on.
     pub(crate) fn current(&self, caller: Caller) -> Arc<CurrentCaller> {
         match self {
-            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => CurrentCaller::new(caller),
+            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => CurrentCaller::new(caller),
             #[cfg(feature = "teams")]
             Self::Oidc(callers) => callers
                 .current(caller.binding())
@@ -207,7 +210,7 @@ impl Callers {
         #[cfg(not(feature = "teams"))]
         let _ = (resource, scopes);
         match self {
-            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => None,
+            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => None,
             #[cfg(feature = "teams")]
             Self::Oidc(callers) => {
                 // Checked when the callers' own checks were made of it.
@@ -221,7 +224,7 @@ impl Callers {
     /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.
     pub(crate) fn issuer(&self) -> Option<(&[String], &str)> {
         match self {
-            Self::Unverified(_) | Self::Proxy(_) | Self::Keys(_) => None,
+            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => None,
             #[cfg(feature = "teams")]
             Self::Oidc(callers) => {
                 let settings = callers.settings();
@@ -233,7 +236,7 @@ impl Callers {
     /// Returns `true` if a caller can become invalid while it is served.
     pub(crate) fn can_be_revoked(&self) -> bool {
         match self {
-            Self::Unverified(_) | Self::Proxy(_) => false,
+            Self::Unverified(_) | Self::Proxy(..) => false,
             Self::Keys(_) => true,
             #[cfg(feature = "teams")]
             Self::Oidc(_) => true,
@@ -250,12 +253,11 @@ impl Callers {
 /// Returns the caller that shows this key.
 fn of_key(tokens: &ApiTokens, key: &str) -> Result<Caller, Unauthenticated> {
     let token = tokens.check(key, Scope::Call, now())?;
-    let binding = format!("{KEY}{}", token.id());
-    Ok(Caller::of_key(binding, token.id(), token.name()))
+    Ok(Caller::of_key(&token))
 }
 
 fn is_valid_key(tokens: &ApiTokens, caller: &str) -> bool {
-    let id = caller.strip_prefix(KEY);
+    let id = api_tokens::id_of_caller(caller);
     id.is_some_and(|id| tokens.is_valid(id, Scope::Call, now()))
 }
 
@@ -310,7 +312,7 @@ mod tests {
         let Auth::Proxy(proxy) = Config::parse(text).unwrap().auth else {
             panic!("mode = proxy");
         };
-        Callers::Proxy(proxy)
+        Callers::Proxy(proxy, None)
     }
 
     #[test]

@@ -21,6 +21,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 pub(crate) struct OidcCallers {
     verifier: TokenVerifier,
     settings: OidcAuth,
+    /// The issuer at which people log in.
+    logs_in: Option<String>,
     /// API keys, where they prove a caller, too.
     pub(super) keys: Option<ApiTokens>,
     /// The callers by their bindings, each as its newest token names it.
@@ -46,13 +48,18 @@ impl OidcCallers {
     ///
     /// # Errors
     /// When the issuer cannot be one.
-    pub(super) fn new(settings: &OidcAuth, keys: ApiTokens) -> Result<Self, ProviderError> {
+    pub(super) fn new(
+        settings: &OidcAuth,
+        logs_in: Option<String>,
+        keys: ApiTokens,
+    ) -> Result<Self, ProviderError> {
         let verifier = TokenVerifier::new(provider(settings)?)
             .leeway(settings.leeway)
             .requires(settings.scopes.iter().cloned());
         Ok(Self {
             verifier,
             settings: settings.clone(),
+            logs_in,
             keys: settings.takes_keys.then_some(keys),
             current: Mutex::default(),
             tokens: Mutex::default(),
@@ -140,7 +147,9 @@ impl OidcCallers {
             let found = claims.iter().find_map(|claim| token.text(claim));
             found.map(shown).unwrap_or_default()
         };
-        let mut caller = Caller::of_subject(token.subject().issuer(), token.subject().subject());
+        let subject = token.subject();
+        let logs_in = self.logs_in.as_deref();
+        let mut caller = Caller::of_subject(subject.issuer(), subject.subject(), logs_in);
         caller.name = text(&["name", "preferred_username"]);
         if token.says("email_verified") {
             caller.mail = text(&["email"]);

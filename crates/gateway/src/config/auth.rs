@@ -126,11 +126,15 @@ struct FileProxy {
 type Misplaced = (ConfigError, Option<usize>);
 
 impl FileAuth {
-    /// Checks the table.
+    /// Checks the table. `proxy_logs_in` is `true` where the trusted proxy names the people of the inbox, too.
     ///
     /// # Errors
     /// The first mistake, with its byte in the file.
-    pub(super) fn read(self, trusted: &[Spanned<String>]) -> Result<Auth, Misplaced> {
+    pub(super) fn read(
+        self,
+        trusted: &[Spanned<String>],
+        proxy_logs_in: bool,
+    ) -> Result<Auth, Misplaced> {
         let mode_at = self.mode.span().start;
         let (mode, takes_keys) = self
             .mode
@@ -152,7 +156,7 @@ impl FileAuth {
             if let Some(proxy) = self.proxy {
                 return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
-            if let Some(proxy) = trusted.first() {
+            if let Some(proxy) = trusted.first().filter(|_| !proxy_logs_in) {
                 return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
             return Ok(match mode {

@@ -88,7 +88,9 @@ pub enum ConfigError {
     #[error(transparent)]
     Login(#[from] LoginError),
     /// Settings of a proxy that is not asked.
-    #[error("`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\"")]
+    #[error(
+        "`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\", the former with that of `[login]` too"
+    )]
     ProxyMode,
     /// Any address could name any caller.
     #[error(
@@ -131,8 +133,18 @@ pub enum ConfigError {
     #[error("{}", listed(.0))]
     Rules(Vec<RuleDefect>),
     /// Rules that ask people, and nowhere to ask them.
-    #[error("rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\"")]
+    #[error(
+        "rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\", and `[login]`, by which people are told apart"
+    )]
     RulesNeedInbox,
+    /// Rules that exclude the caller, and callers of whom it is not known which person they are.
+    #[error("rule `{rule}` has `not-caller`, which would exclude nobody: {why}")]
+    NotCaller {
+        /// The rule.
+        rule: String,
+        /// Why callers cannot be matched to people.
+        why: String,
+    },
     /// Not the name of a time zone.
     #[error("the time zone `{text}` is not known here: write it like Europe/Berlin")]
     TimeZone {
@@ -242,6 +254,19 @@ fn plain_words(error: &toml::de::Error) -> String {
 }
 
 impl ConfigError {
+    /// At this line of the file, counted from 1.
+    pub(super) fn at_line(self, text: &str, line: usize) -> Self {
+        Self::At {
+            line,
+            shown: text
+                .lines()
+                .nth(line.saturating_sub(1))
+                .unwrap_or_default()
+                .to_owned(),
+            fault: Box::new(self),
+        }
+    }
+
     /// At this byte of the file.
     pub(super) fn at(self, text: &str, place: usize) -> Self {
         let before = text.get(..place).unwrap_or_default();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::BearerToken;
+use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::RelaySettings;
@@ -16,7 +17,7 @@ use toml::Spanned;
 use super::auth::{Auth, FileAuth};
 use super::login::{Beside, FileLogin};
 use super::oidc;
-use super::teams::TeamTables;
+use super::teams::{MatchedCallers, TeamTables};
 use super::upstream::{FileAuthSetting, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
@@ -271,13 +272,24 @@ impl Config {
             Some(auth) if file.listen.is_none() => {
                 return Err(ConfigError::AuthNeedsListen.at(text, auth.span().start));
             }
-            Some(auth) => auth.into_inner().read(&file.trusted_proxies).map_err(
-                |(error, place)| match place {
+            Some(auth) => {
+                let logged_in_by = login.as_ref().map(|login| &login.mode);
+                let proxy_logs_in = matches!(logged_in_by, Some(LoginMode::Proxy(_)));
+                let read = auth.into_inner().read(&file.trusted_proxies, proxy_logs_in);
+                read.map_err(|(error, place)| match place {
                     Some(place) => error.at(text, place),
                     None => error,
-                },
-            )?,
+                })?
+            }
         };
+        if let Some(rules) = &teams {
+            let callers = MatchedCallers {
+                listens: file.listen.is_some(),
+                auth: &auth,
+                logs_in: login.as_ref().map(LoginSettings::issuer),
+            };
+            callers.check(text, rules)?;
+        }
         let is_local = file.listen.is_some_and(|at| at.ip().is_loopback());
         if matches!(auth, Auth::Oidc(_)) && public_url.is_none() && !is_local {
             return Err(ConfigError::NoPublicUrl.at(text, auth_at));

@@ -464,6 +464,19 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_may_log_people_in_beside_callers_with_keys_or_tokens() {
+        let top = "listen = \"127.0.0.1:1\"\ninbox = \"127.0.0.1:7878\"\ntrusted-proxies = [\"127.0.0.1\"]";
+        let oidc = "mode = \"oidc\"\n[auth.oidc]\nissuer = \"https://id.example.com\"";
+        for auth in ["mode = \"keys\"", oidc] {
+            let tables = format!("[auth]\n{auth}\n[login]\nmode = \"proxy\"");
+            assert!(login(top, &tables).unwrap().is_some(), "{auth}");
+            // The addresses are for nothing without it.
+            let tables = format!("[auth]\n{auth}");
+            assert!(login(top, &tables).unwrap_err().contains("trusted-proxies"));
+        }
+    }
+
+    #[test]
     fn mistakes_have_their_line() {
         let open = "inbox = \"0.0.0.0:7878\"";
         let here = "inbox = \"127.0.0.1:7878\"";

@@ -7,7 +7,7 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::Decision;
 use toml::Spanned;
 
-use super::{ConfigError, ConfiguredChannels};
+use super::{Auth, ConfigError, ConfiguredChannels};
 
 /// The tables, as far as the gateway's own reader looks at them: the byte of the file at which each begins.
 pub(super) struct TeamTables {
@@ -70,15 +70,76 @@ impl TeamTables {
                 ConfigError::TimeZone { text: text_of_zone }.at(text, zone.span().start)
             })?;
         }
-        let asks_people = rules.rules().iter().any(|rule| match rule.decision() {
-            Decision::Approve(_) => true,
-            Decision::Ask(plan) => !plan.ask.is_caller(),
-            Decision::Allow | Decision::Refuse(_) => false,
-        });
-        if asks_people && !has_inbox {
+        if asks_people(&rules) && !has_inbox {
             return Err(ConfigError::RulesNeedInbox.at(text, start));
         }
         Ok(Some(Arc::new(rules)))
+    }
+}
+
+/// Returns `true` if a rule asks people.
+fn asks_people(rules: &Rules) -> bool {
+    rules.rules().iter().any(|rule| match rule.decision() {
+        Decision::Approve(_) => true,
+        Decision::Ask(plan) => !plan.ask.is_caller(),
+        Decision::Allow | Decision::Refuse(_) => false,
+    })
+}
+
+/// The settings by which callers are matched to people.
+pub(super) struct MatchedCallers<'a> {
+    /// `true` if clients come over HTTP, and not on stdio.
+    pub(super) listens: bool,
+    /// The proof that callers over HTTP give.
+    pub(super) auth: &'a Auth,
+    /// The issuer at which people log in.
+    pub(super) logs_in: Option<&'a str>,
+}
+
+impl MatchedCallers<'_> {
+    /// Refuses rules that exclude the caller where no caller can be matched to a person.
+    pub(super) fn check(&self, text: &str, rules: &Rules) -> Result<(), ConfigError> {
+        if asks_people(rules) && self.logs_in.is_none() {
+            tracing::warn!(
+                "rules ask people, who cannot be told apart without `[login]`: nobody answers them at the inbox of this gateway"
+            );
+        }
+        let excluding = rules.rules().iter().find(|rule| match rule.decision() {
+            Decision::Approve(approval) => approval.plan.ask.not_caller,
+            Decision::Ask(plan) => plan.ask.not_caller,
+            Decision::Allow | Decision::Refuse(_) => false,
+        });
+        let (Some(rule), Some(why)) = (excluding, self.unmatched(rules)) else {
+            return Ok(());
+        };
+        let (name, line) = (rule.name().to_owned(), rule.line());
+        Err(ConfigError::NotCaller { rule: name, why }.at_line(text, line))
+    }
+
+    /// Returns why no caller can be matched to a person, where none can.
+    fn unmatched(&self, rules: &Rules) -> Option<String> {
+        if !self.listens {
+            let people = &rules.people().people;
+            let is_known = people.values().any(|person| person.local_user.is_some());
+            let why =
+                "a client on stdio is a user of this machine, and no person has `local-user`";
+            return (!is_known).then(|| why.to_owned());
+        }
+        let (table, issuer) = match self.auth {
+            Auth::None => {
+                let why = "callers prove nothing; add `[auth]`, or take `not-caller` away";
+                return Some(why.to_owned());
+            }
+            // A key says whose it is, or its calls are refused.
+            Auth::Keys => return None,
+            Auth::Proxy(proxy) => ("[auth.proxy]", proxy.issuer()),
+            Auth::Oidc(oidc) => ("[auth.oidc]", oidc.issuer.as_str()),
+        };
+        let logs_in = self.logs_in.filter(|logs_in| *logs_in != issuer)?;
+        Some(format!(
+            "callers are subjects of {issuer} (`{table}`), and people of {logs_in} (`[login]`); give both one issuer, or take \
+             `not-caller` away"
+        ))
     }
 }
 
@@ -114,6 +175,49 @@ mod tests {
             said.contains("`inbox`") && said.starts_with("error at line 3"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_rule_that_would_exclude_nobody_is_a_mistake_at_its_line() {
+        const LOGIN: &str = "[login]\nmode = \"proxy\"\nissuer = \"https://people.example\"\n[roles]\nadmin = [\"person:ada\"]\n";
+        const RULE: &str = "[[rules]]\nname = \"others\"\nask = { group = \"ops\", not-caller = true }\n";
+        let top = "inbox = \"127.0.0.1:1\"\ntrusted-proxies = [\"127.0.0.1\"]\n";
+        let listens = format!("{top}listen = \"127.0.0.1:2\"\n");
+        let proxy = |issuer: &str| {
+            format!("[auth]\nmode = \"proxy\"\n[auth.proxy]\nissuer = \"{issuer}\"\n")
+        };
+        let oidc = |mode: &str, issuer: &str| {
+            format!("[auth]\nmode = {mode}\n[auth.oidc]\nissuer = \"{issuer}\"\n")
+        };
+        let people = "https://people.example";
+        for (top, auth, words) in [
+            (top, String::new(), "`local-user`"),
+            (&listens, String::new(), "add `[auth]`"),
+            (&listens, proxy("https://agents.example"), "[auth.proxy]"),
+            (&listens, oidc("\"oidc\"", "https://agents.example"), "[auth.oidc]"),
+            (&listens, oidc("[\"oidc\", \"keys\"]", "https://agents.example"), "one issuer"),
+        ] {
+            let tables = format!("{PEOPLE}{LOGIN}{auth}");
+            let line = format!("{top}{SERVER}{tables}").lines().count() + 1;
+            let said = parse(top, &format!("{tables}{RULE}")).unwrap_err();
+            assert!(
+                said.starts_with(&format!("error at line {line}\n"))
+                    && said.contains("`others`")
+                    && said.contains(words),
+                "{said}"
+            );
+            // Nothing else of it is wrong.
+            let without = RULE.replace(", not-caller = true", "");
+            parse(top, &format!("{tables}{without}")).unwrap();
+        }
+        for (top, auth) in [
+            (&listens, "[auth]\nmode = \"keys\"\n".to_owned()),
+            (&listens, proxy(people)),
+            (&listens, oidc("\"oidc\"", people)),
+            (&top.to_owned(), "[people.bob]\nlocal-user = \"bob\"\n".to_owned()),
+        ] {
+            parse(top, &format!("{PEOPLE}{LOGIN}{auth}{RULE}")).unwrap();
+        }
     }
 
     #[test]

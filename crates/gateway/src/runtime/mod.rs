@@ -33,6 +33,7 @@ use crate::local_responder::LocalResponses;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
 use crate::teams::Teams;
+use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
 use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
@@ -106,6 +107,7 @@ impl Runtime {
         let learning = learning_of(config, &record).await;
         let callers = Callers::new(
             &config.auth,
+            config.login.as_ref().map(LoginSettings::issuer),
             folder.state.api_tokens(),
             record.identity_key(),
         )?;

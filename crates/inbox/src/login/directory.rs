@@ -13,6 +13,7 @@ use mcp_elicit_record::store::{ListKeys, Row};
 
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
+use crate::api_tokens::{ApiTokens, id_of_caller};
 use crate::viewer::Viewer;
 
 /// People, groups and roles, read anew at each act.
@@ -20,6 +21,8 @@ pub struct Directory {
     rules: RulesNow,
     logins: Arc<Logins>,
     issuer: String,
+    /// The keys of callers, some of which are a person's.
+    keys: Option<Arc<ApiTokens>>,
     stale: Duration,
     clock: fn() -> Timestamp,
 }
@@ -43,6 +46,7 @@ pub struct DirectoryNow {
     known: Arc<LoginTable>,
     /// The issuer whose subjects the file names.
     issuer: String,
+    keys: Option<Arc<ApiTokens>>,
     stale: Duration,
     now: Timestamp,
     /// The names that others read, in lower case, with the number of people who have each.
@@ -52,8 +56,12 @@ pub struct DirectoryNow {
 /// The people of one question at one moment.
 pub struct QuestionPeople<'a> {
     directory: &'a DirectoryNow,
-    /// The person who makes the call.
-    caller: Option<String>,
+    /// The person who makes the call, as the gateway named them when it asked.
+    named: Option<String>,
+    /// The person whose subject makes the call.
+    by_subject: Option<String>,
+    /// `true` if no person makes the call.
+    is_nobody: bool,
 }
 
 impl Directory {
@@ -69,9 +77,17 @@ impl Directory {
             rules,
             logins,
             issuer,
+            keys: None,
             stale,
             clock,
         }
+    }
+
+    /// The same, where callers with these keys are their owners.
+    #[must_use]
+    pub fn with_keys(self, keys: Arc<ApiTokens>) -> Self {
+        let keys = Some(keys);
+        Self { keys, ..self }
     }
 
     /// Returns everything as it is now. Where the logins cannot be read, nobody is a member by claims.
@@ -84,6 +100,7 @@ impl Directory {
             rules: (self.rules)(),
             known,
             issuer: self.issuer.clone(),
+            keys: self.keys.clone(),
             stale: self.stale,
             now: (self.clock)(),
             names: OnceLock::new(),
@@ -210,23 +227,30 @@ impl DirectoryNow {
 
     /// Returns the people of this question.
     pub fn of(&self, row: &Row) -> QuestionPeople<'_> {
+        let Some(team) = &row.team else {
+            let principal = &row.body.principal;
+            let subject = serde_json::from_str::<(String, String)>(principal).ok();
+            let key = id_of_caller(principal);
+            return QuestionPeople {
+                directory: self,
+                named: key.and_then(|id| self.keys.as_ref()?.person(id)),
+                by_subject: subject.and_then(|(issuer, subject)| self.caller(&issuer, &subject)),
+                is_nobody: false,
+            };
+        };
+        let caller = &team.caller;
         QuestionPeople {
             directory: self,
-            caller: self.caller(row),
+            named: caller.person.clone(),
+            by_subject: self.caller(&caller.issuer, &caller.subject),
+            is_nobody: caller.is_nobody,
         }
     }
 
-    /// Returns the person who makes the call of a question.
-    fn caller(&self, row: &Row) -> Option<String> {
-        if let Some(team) = &row.team {
-            let caller = &team.caller;
-            return caller.person.clone().or_else(|| {
-                let is_known = !caller.issuer.is_empty() && !caller.subject.is_empty();
-                is_known.then(|| self.person_of(&caller.issuer, &caller.subject))
-            });
-        }
-        let (issuer, subject): (String, String) = serde_json::from_str(&row.body.principal).ok()?;
-        Some(self.person_of(&issuer, &subject))
+    /// Returns the person with this subject; `None` for a subject of another issuer than that at which people log in.
+    fn caller(&self, issuer: &str, subject: &str) -> Option<String> {
+        let is_known = issuer == self.issuer && !subject.is_empty();
+        is_known.then(|| self.person_of(issuer, subject))
     }
 
     /// Returns the person with this subject. Another issuer may give the same subject to somebody else.
@@ -241,6 +265,11 @@ impl DirectoryNow {
 }
 
 impl QuestionPeople<'_> {
+    /// Returns `true` if any person may be the one who makes the call.
+    pub fn is_caller_unknown(&self) -> bool {
+        !self.is_nobody && self.named.is_none() && self.by_subject.is_none()
+    }
+
     /// Returns the viewer's relation to the question: the one place that pages and API ask.
     pub fn standing(&self, viewer: &Viewer, row: &Row) -> Standing {
         let role = self.directory.role(viewer);
@@ -328,7 +357,13 @@ impl Membership for QuestionPeople<'_> {
     }
 
     fn is_caller(&self, person: &str) -> bool {
-        self.caller.as_deref() == Some(person)
+        let callers = [&self.named, &self.by_subject];
+        let mut callers = callers.into_iter().flatten();
+        callers.any(|caller| caller == person)
+    }
+
+    fn is_other(&self, person: &str) -> bool {
+        !self.is_caller_unknown() && !self.is_caller(person)
     }
 
     fn members(&self, group: &str) -> Option<Vec<String>> {

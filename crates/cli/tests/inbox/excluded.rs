@@ -1,0 +1,169 @@
+//! A rule that wants others than the caller: keys say whose calls they are, and a call of nobody knows whom is refused.
+
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, REVISION};
+use crate::http::{Reply, send};
+use crate::raw::{PROGRAM, call, command, initialize, text};
+
+/// Callers have keys, and a proxy on this machine says who is at the pages.
+const CONFIG: &str = r#"
+trusted-proxies = ["127.0.0.1"]
+[auth]
+mode = "keys"
+[login]
+mode = "proxy"
+[people.ada]
+subject = "ada"
+[people.bob]
+subject = "bob"
+[groups]
+ops = ["ada", "bob"]
+[roles]
+admin = ["person:bob"]
+[[rules]]
+name = "others"
+tool = "deploy"
+approve = true
+ask = { group = "ops", not-caller = true }
+"#;
+
+fn start(state: &Path) -> (Gateway, String) {
+    let server = format!("[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n");
+    let gateway = Gateway::of_config(state, &format!("{CONFIG}{server}"));
+    let at = gateway.serving.clone().unwrap();
+    (gateway, at)
+}
+
+fn key(state: &Path, owner: &[&str]) -> String {
+    let words = ["tokens", "make", "test", "--scope", "call", "--json"];
+    let made = command(state, &[&words, owner].concat());
+    assert!(made.status.success(), "{made:?}");
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    made["token"].as_str().unwrap().to_owned()
+}
+
+fn post(at: &str, key: &str, session: Option<&str>, body: &Value) -> Reply {
+    let key = format!("Authorization: Bearer {key}");
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut head = vec![
+        "POST /mcp HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        &key,
+    ];
+    head.extend(session.as_deref());
+    send(at, &head, &body.to_string()).unwrap()
+}
+
+/// Calls the tool that the rule is about.
+fn deploy(at: &str, key: &str) -> Reply {
+    let opened = post(at, key, None, &initialize(REVISION, &json!({})));
+    let session = opened.header("mcp-session-id").unwrap();
+    post(at, key, Some(session), &call(7, "deploy", &json!({})))
+}
+
+/// A browser of a person whom the proxy names.
+struct Browser<'g> {
+    gateway: &'g Gateway,
+    name: String,
+    cookie: String,
+}
+
+impl<'g> Browser<'g> {
+    fn of(gateway: &'g Gateway, person: &str) -> Self {
+        let name = format!("X-Forwarded-User: {person}");
+        let page = send(&gateway.inbox, &["GET / HTTP/1.1", &name], "").unwrap();
+        let cookie = page.header("set-cookie").unwrap();
+        let cookie = cookie.split(';').next().unwrap();
+        Self {
+            gateway,
+            cookie: format!("Cookie: {cookie}"),
+            name,
+        }
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        let line = format!("GET {path} HTTP/1.1");
+        send(&self.gateway.inbox, &[&line, &self.name, &self.cookie], "").unwrap()
+    }
+
+    /// Waits for the page of the question.
+    fn question(&self) -> String {
+        self.gateway.wait_for(1);
+        let page = self.get("/");
+        let (_, rest) = page.body.split_once("/q/").unwrap_or_else(|| panic!("{page:?}"));
+        format!("/q/{}", rest.get(..32).unwrap())
+    }
+
+    fn decline(&self, question: &str) -> u16 {
+        let page = self.get(question);
+        let (_, rest) = page.body.split_once("name=\"csrf\" value=\"").unwrap();
+        let csrf = rest.split('"').next().unwrap();
+        let line = format!("POST {question}/decline HTTP/1.1");
+        let origin = format!("Origin: http://{}", self.gateway.inbox);
+        let head = [
+            &line,
+            &self.name,
+            &self.cookie,
+            &origin,
+            "Content-Type: application/x-www-form-urlencoded",
+        ];
+        let form = format!("csrf={csrf}&version=0");
+        send(&self.gateway.inbox, &head, &form).unwrap().status
+    }
+}
+
+#[test]
+fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = start(state.path());
+    let (ada, bob) = (Browser::of(&gateway, "ada"), Browser::of(&gateway, "bob"));
+    let adas = key(state.path(), &["--for", "ada"]);
+    thread::scope(|threads| {
+        let waits = threads.spawn(|| deploy(&at, &adas));
+        let question = bob.question();
+        let seen = ada.get(&question).body;
+        assert!(seen.contains("You make this call, so others have to answer"), "{seen}");
+        assert_eq!(ada.decline(&question), 409);
+        assert_eq!(bob.decline(&question), 303);
+        let done = waits.join().unwrap();
+        assert!(text(&done.response()).contains("was not called"), "{done:?}");
+    });
+    // A program's own key is nobody's: both may answer.
+    let programs = key(state.path(), &["--no-person"]);
+    thread::scope(|threads| {
+        let waits = threads.spawn(|| deploy(&at, &programs));
+        assert_eq!(ada.decline(&ada.question()), 303);
+        let done = waits.join().unwrap();
+        assert!(text(&done.response()).contains("was not called"), "{done:?}");
+    });
+    let listed = command(state.path(), &["tokens", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("for ada") && listed.contains("no person's"), "{listed}");
+}
+
+#[test]
+fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = start(state.path());
+    // Of nobody in particular, and of somebody whom the file does not have.
+    for owner in [&[][..], &["--for", "adda"]] {
+        let refused = deploy(&at, &key(state.path(), owner)).response();
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        let words = text(&refused);
+        assert!(
+            words.contains("`others`") && words.contains("not known which person calls"),
+            "{words}"
+        );
+    }
+    assert!(gateway.waiting().is_empty());
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    assert_eq!(audit.matches("refused-by-rule").count(), 2, "{audit}");
+    let both = ["tokens", "make", "x", "--scope", "call", "--for", "ada", "--no-person"];
+    assert_eq!(command(state.path(), &both).status.code(), Some(2));
+}
