@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use subtle::ConstantTimeEq as _;
 
-use super::api_tokens::{ApiTokens, Scope, TokenRejection};
+use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use super::login::directory::Sight;
 use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
@@ -38,6 +38,9 @@ const OPENAPI: &str = include_str!("openapi.json");
 const MOST: usize = 1_000;
 /// Questions on one page unless asked otherwise.
 const USUAL: usize = 100;
+
+/// The path of the audit, for which a token needs a scope of its own.
+const AUDIT: &str = "/audit";
 
 /// The actor of a command's acts.
 pub(super) const ON_COMMAND_LINE: &str = "on the command line";
@@ -100,6 +103,7 @@ pub fn router(
         .route("/questions/{id}", get(show))
         .route("/questions/{id}/answer", axum::routing::post(answer))
         .route("/events", get(events))
+        .route(AUDIT, get(audit))
         .fallback(nowhere)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state.clone(), guard))
@@ -127,10 +131,18 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
             "requests from other pages are refused",
         );
     }
-    let token = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "));
+    let token = match bearer(headers) {
+        Ok(token) => Some(token),
+        Err(BearerError::Missing) => None,
+        Err(ambiguous @ BearerError::Ambiguous) => {
+            let refused = problem(
+                StatusCode::BAD_REQUEST,
+                "two-tokens",
+                &ambiguous.to_string(),
+            );
+            return challenged(refused, "Bearer error=\"invalid_request\"");
+        }
+    };
     // Read anew each time, so that one that was rotated away opens nothing.
     let known = state.state.known_token();
     let is_known = |token: &str| {
@@ -144,7 +156,9 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
         request.extensions_mut().insert(viewer);
         return next.run(request).await;
     }
-    let scope = if request.method().is_safe() {
+    let scope = if request.uri().path() == AUDIT {
+        Scope::Audit
+    } else if request.method().is_safe() {
         Scope::List
     } else {
         Scope::Answer
@@ -157,18 +171,39 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
             request.extensions_mut().insert(Viewer::Token { by, id });
             next.run(request).await
         }
-        Some(Err(rejection @ TokenRejection::Scope(_))) => {
-            problem(StatusCode::FORBIDDEN, "no-scope", &rejection.to_string())
+        Some(Err(rejection @ TokenRejection::Scope(scope))) => {
+            let refused = problem(StatusCode::FORBIDDEN, "no-scope", &rejection.to_string());
+            let scope = scope.as_str();
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            challenged(refused, &challenge)
         }
         Some(Err(rejection @ (TokenRejection::Expired | TokenRejection::Revoked))) => {
-            problem(StatusCode::UNAUTHORIZED, "no-token", &rejection.to_string())
+            let refused = problem(StatusCode::UNAUTHORIZED, "no-token", &rejection.to_string());
+            challenged(refused, INVALID_TOKEN)
         }
-        Some(Err(TokenRejection::Unknown)) | None => problem(
-            StatusCode::UNAUTHORIZED,
-            "no-token",
-            "send `Authorization: Bearer` with the inbox's token, or with one that `mcp-elicit tokens make` made",
-        ),
+        Some(Err(TokenRejection::Unknown)) => challenged(no_token(), INVALID_TOKEN),
+        None => challenged(no_token(), "Bearer"),
     }
+}
+
+/// The challenge of a token that is not valid.
+const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
+
+fn no_token() -> Response {
+    problem(
+        StatusCode::UNAUTHORIZED,
+        "no-token",
+        "send `Authorization: Bearer` with the inbox's token, or with one that `mcp-elicit tokens make` made",
+    )
+}
+
+/// Adds the challenge (RFC 6750, section 3).
+fn challenged(mut response: Response, challenge: &str) -> Response {
+    if let Ok(challenge) = HeaderValue::from_str(challenge) {
+        let headers = response.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 fn problem(status: StatusCode, code: &str, message: &str) -> Response {
@@ -343,7 +378,8 @@ async fn answer(
     // The body may have taken its time, and the token may have been revoked meanwhile.
     if !state.still_permits(&viewer, Scope::Answer) {
         let message = TokenRejection::Revoked.to_string();
-        return problem(StatusCode::UNAUTHORIZED, "no-token", &message);
+        let refused = problem(StatusCode::UNAUTHORIZED, "no-token", &message);
+        return challenged(refused, INVALID_TOKEN);
     }
     let by = viewer.by();
     if let Some(refusal) = state.refuses_answers() {
@@ -399,6 +435,41 @@ async fn answer(
                 .into_response()
         }
         Ok(Verdict::Gone) => no_question(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuditQuery {
+    from: Option<u64>,
+    most: Option<usize>,
+}
+
+/// The links of the audit, in order.
+async fn audit(
+    State(state): State<AppState>,
+    query: Result<Query<AuditQuery>, QueryRejection>,
+) -> Response {
+    let query = query.ok().map(|Query(query)| query);
+    let Some(query) = query.filter(|query| query.most != Some(0)) else {
+        let message = format!("ask with `from` and `most` only; `most` is from 1 to {MOST}");
+        return problem(StatusCode::BAD_REQUEST, "not-a-list", &message);
+    };
+    let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
+    let from = query.from.unwrap_or(1);
+    // One more than is given shows whether there is more.
+    let links = state.record.store().audit(from, most + 1).await;
+    match links.map_err(RecordError::from) {
+        Ok(links) => {
+            let next = links.get(most).map(|link| link.number);
+            let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+            let links = links.iter().take(most);
+            let links: Vec<Value> = links
+                .map(|link| json!({"number": link.number, "hash": link.hash, "entry": json(&link.entry)}))
+                .collect();
+            Json(json!({"links": links, "next": next})).into_response()
+        }
         Err(fault) => broken(&fault),
     }
 }

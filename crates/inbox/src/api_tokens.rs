@@ -4,11 +4,15 @@
 //! 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and as a
 //! caller, and is not a secret.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::encryption::random_id;
 use serde::{Deserialize, Serialize};
@@ -27,6 +31,8 @@ const LONGEST: usize = 256;
 const MOST: usize = 10_000;
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 100;
+/// The time after which a further use of a token is noted, in seconds.
+const NOTED_EVERY: u64 = 300;
 /// The longest name of a person, in bytes: an issuer and a subject.
 const LONGEST_PERSON: usize = 2 * 1024;
 /// The prefix of the name by which the record tells callers with a token apart.
@@ -42,11 +48,13 @@ pub enum Scope {
     List,
     /// To answer the inbox's questions, and to list and read them.
     Answer,
+    /// To read the audit.
+    Audit,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 3] = [Self::Call, Self::List, Self::Answer];
+    pub const ALL: [Self; 4] = [Self::Call, Self::List, Self::Answer, Self::Audit];
 
     /// Returns its name.
     pub const fn as_str(self) -> &'static str {
@@ -54,6 +62,7 @@ impl Scope {
             Self::Call => "call",
             Self::List => "list",
             Self::Answer => "answer",
+            Self::Audit => "audit",
         }
     }
 }
@@ -71,7 +80,7 @@ impl FromStr for Scope {
 
 /// A name that is not a scope's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a scope is `call`, `list` or `answer`")]
+#[error("a scope is `call`, `list`, `answer` or `audit`")]
 pub struct UnknownScope;
 
 /// The person whose calls those with a token are.
@@ -104,6 +113,21 @@ pub struct ApiToken {
     /// Seconds since 1970; not yet without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     revoked_at: Option<u64>,
+    /// Seconds since 1970, to a few minutes; not yet without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    used_at: Option<u64>,
+}
+
+/// A subject of an issuer that is refused as a caller, whatever it shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedCaller {
+    /// The issuer.
+    pub issuer: String,
+    /// The subject.
+    pub subject: String,
+    /// Since when, in seconds since 1970.
+    pub blocked_at: u64,
 }
 
 impl ApiToken {
@@ -145,6 +169,11 @@ impl ApiToken {
     /// Returns when it was revoked, in seconds since 1970.
     pub fn revoked_at(&self) -> Option<u64> {
         self.revoked_at
+    }
+
+    /// Returns when it was last used, in seconds since 1970, to a few minutes; `None` for one that was not used yet.
+    pub fn used_at(&self) -> Option<u64> {
+        self.used_at
     }
 
     /// Returns `true` if it permits something now.
@@ -199,9 +228,42 @@ pub enum MakeError {
     File(#[from] io::Error),
 }
 
+/// Why a request carries no bearer token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BearerError {
+    /// There is none.
+    #[error("a request carries `Authorization: Bearer` with a token")]
+    Missing,
+    /// Two readers could see two tokens.
+    #[error("a request carries one `Authorization` header")]
+    Ambiguous,
+}
+
+/// Returns the bearer token of a request (RFC 6750, section 2.1; the scheme in any letter case, RFC 9110, 11.1).
+///
+/// # Errors
+/// When there is none, or more than one.
+pub fn bearer(headers: &HeaderMap) -> Result<&str, BearerError> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (all.next(), all.next());
+    if second.is_some() {
+        return Err(BearerError::Ambiguous);
+    }
+    let value = first.and_then(|value| value.to_str().ok());
+    let (scheme, token) = value
+        .and_then(|value| value.split_once(' '))
+        .ok_or(BearerError::Missing)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(BearerError::Missing);
+    }
+    Ok(token.trim_matches(' '))
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TokenTable {
     tokens: Vec<ApiToken>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    blocked: Vec<BlockedCaller>,
 }
 
 impl SharedValue for TokenTable {
@@ -213,18 +275,26 @@ impl SharedValue for TokenTable {
     }
 
     fn is_sound(&self) -> bool {
-        self.tokens.len() <= MOST
+        self.tokens.len() <= MOST && self.blocked.len() <= MOST
     }
 }
 
-/// The tokens of a state folder, in a file that gateways and commands share. A change is in force at the next request.
+/// The tokens of a state folder and the callers that are blocked, in a file that gateways and commands share. A change is in force at the
+/// next request.
 #[derive(Debug)]
-pub struct ApiTokens(SharedFile<TokenTable>);
+pub struct ApiTokens {
+    file: SharedFile<TokenTable>,
+    /// When each token's use was last noted by this process, in seconds since 1970, by its id.
+    noted: Mutex<HashMap<String, u64>>,
+}
 
 impl ApiTokens {
     /// The tokens in this file, which is made with the first token.
     pub(super) fn at(path: PathBuf) -> Self {
-        Self(SharedFile::at(path))
+        Self {
+            file: SharedFile::at(path),
+            noted: Mutex::default(),
+        }
     }
 
     /// Makes a token. Returns what was stored, and the token's text, which is never shown again.
@@ -286,8 +356,9 @@ impl ApiTokens {
             made_at: seconds(now),
             expires_at: lifetime.map(|lifetime| seconds(now).saturating_add(lifetime.as_secs())),
             revoked_at: None,
+            used_at: None,
         };
-        let is_full = self.0.change(|table| {
+        let is_full = self.file.change(|table| {
             let is_full = table.tokens.len() >= MOST;
             if !is_full {
                 table.tokens.push(token.clone());
@@ -305,8 +376,110 @@ impl ApiTokens {
     /// # Errors
     /// When the file cannot be read.
     pub fn list(&self) -> io::Result<Vec<ApiToken>> {
-        let table = self.0.read()?;
+        let table = self.file.read()?;
         Ok(table.map(|table| table.tokens.clone()).unwrap_or_default())
+    }
+
+    /// Removes the token of this id, which nobody has seen.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn discard(&self, id: &str) -> io::Result<()> {
+        self.file.change(|table| {
+            table.tokens.retain(|token| token.id != id);
+            Ok(())
+        })
+    }
+
+    /// Blocks a subject of an issuer as a caller. Returns `false` if it was blocked already.
+    ///
+    /// # Errors
+    /// When the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
+    pub fn block(&self, issuer: &str, subject: &str, now: Timestamp) -> io::Result<bool> {
+        let is_name = |text: &str| {
+            !text.is_empty() && text.len() <= LONGEST_PERSON && !text.chars().any(char::is_control)
+        };
+        if !is_name(issuer) || !is_name(subject) {
+            let why = "an issuer and a subject have 1 to 2048 characters that can be shown";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        self.file.change(|table| {
+            if table.is_blocked(issuer, subject) {
+                return Ok(false);
+            }
+            if table.blocked.len() >= MOST {
+                return Err(io::Error::other(format!(
+                    "{MOST} callers are blocked already"
+                )));
+            }
+            table.blocked.push(BlockedCaller {
+                issuer: issuer.to_owned(),
+                subject: subject.to_owned(),
+                blocked_at: seconds(now),
+            });
+            Ok(true)
+        })
+    }
+
+    /// Lets a blocked subject of an issuer call again. Returns `false` if it was not blocked.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn unblock(&self, issuer: &str, subject: &str) -> io::Result<bool> {
+        self.file.change(|table| {
+            let before = table.blocked.len();
+            let is_it =
+                |blocked: &BlockedCaller| blocked.issuer == issuer && blocked.subject == subject;
+            table.blocked.retain(|blocked| !is_it(blocked));
+            Ok(table.blocked.len() < before)
+        })
+    }
+
+    /// Returns the callers that are blocked, in the order in which they were.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn blocked(&self) -> io::Result<Vec<BlockedCaller>> {
+        let table = self.file.read()?;
+        Ok(table.map(|table| table.blocked.clone()).unwrap_or_default())
+    }
+
+    /// Returns `true` if the subject of this issuer is blocked. Where the file cannot be read, everybody is.
+    pub fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
+        match self.file.read() {
+            Ok(table) => table.is_some_and(|table| table.is_blocked(issuer, subject)),
+            Err(error) => {
+                tracing::error!(%error, "it is not known which callers are blocked, so all are");
+                true
+            }
+        }
+    }
+
+    /// Notes that a token was used, unless that was noted a short while ago.
+    fn note_use(&self, token: &ApiToken, now: Timestamp) {
+        let now = seconds(now);
+        let is_new =
+            |noted: Option<u64>| noted.is_none_or(|at| now >= at.saturating_add(NOTED_EVERY));
+        if !is_new(token.used_at) {
+            return;
+        }
+        {
+            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_new(noted.get(&token.id).copied()) {
+                return;
+            }
+            noted.insert(token.id.clone(), now);
+        }
+        let noted = self.file.change(|table| {
+            let mut known = table.tokens.iter_mut();
+            if let Some(known) = known.find(|known| known.id == token.id) {
+                known.used_at = known.used_at.max(Some(now));
+            }
+            Ok(())
+        });
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the use of an API token could not be noted");
+        }
     }
 
     /// Revokes the token of this id. Returns `false` if there is none that was valid until now.
@@ -314,7 +487,7 @@ impl ApiTokens {
     /// # Errors
     /// When the file cannot be read or written.
     pub fn revoke(&self, id: &str, now: Timestamp) -> io::Result<bool> {
-        self.0.change(|table| {
+        self.file.change(|table| {
             let known = table.tokens.iter_mut().find(|token| token.id == id);
             let valid = known.filter(|token| token.revoked_at.is_none());
             Ok(match valid {
@@ -332,7 +505,7 @@ impl ApiTokens {
     /// # Errors
     /// When the file cannot be read or written.
     pub fn prune(&self, now: Timestamp) -> io::Result<usize> {
-        self.0.change(|table| {
+        self.file.change(|table| {
             let before = table.tokens.len();
             table.tokens.retain(|token| token.is_valid(now));
             Ok(before - table.tokens.len())
@@ -350,7 +523,7 @@ impl ApiTokens {
         now: Timestamp,
     ) -> Result<ApiToken, TokenRejection> {
         let id = id_in(text).ok_or(TokenRejection::Unknown)?;
-        let table = self.0.read().unwrap_or_else(|error| {
+        let table = self.file.read().unwrap_or_else(|error| {
             tracing::error!(%error, "no API token is valid");
             None
         });
@@ -367,12 +540,13 @@ impl ApiTokens {
         if !token.permits(scope) {
             return Err(TokenRejection::Scope(scope));
         }
+        self.note_use(token, now);
         Ok(token.clone())
     }
 
     /// Returns the person whose calls those with the token of this id are, valid or not; `None` for nobody's, or where that was not said.
     pub fn person(&self, id: &str) -> Option<String> {
-        let table = self.0.read().ok().flatten()?;
+        let table = self.file.read().ok().flatten()?;
         let token = table.tokens.iter().find(|token| token.id == id)?;
         match token.owner()? {
             TokenOwner::Person(person) => Some(person.clone()),
@@ -382,11 +556,19 @@ impl ApiTokens {
 
     /// Returns `true` if the token of this id is valid now and permits this.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
-        let table = self.0.read().ok().flatten();
+        let table = self.file.read().ok().flatten();
         table.is_some_and(|table| {
             let known = table.tokens.iter().find(|token| token.id == id);
             known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
         })
+    }
+}
+
+impl TokenTable {
+    fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
+        let is_it =
+            |blocked: &BlockedCaller| blocked.issuer == issuer && blocked.subject == subject;
+        self.blocked.iter().any(is_it)
     }
 }
 
@@ -462,6 +644,72 @@ mod tests {
             id(tokens.check(&text, Scope::Call, at(122))),
             Err(TokenRejection::Unknown)
         );
+    }
+
+    #[test]
+    fn the_use_of_a_token_is_noted_every_few_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        let (_, text) = tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
+        let used = || tokens.list().unwrap()[0].used_at();
+        assert_eq!(used(), None);
+        tokens.check(&text, Scope::Call, at(100)).unwrap();
+        assert_eq!(used(), Some(100));
+        tokens.check(&text, Scope::Call, at(399)).unwrap();
+        assert_eq!(used(), Some(100));
+        tokens.check(&text, Scope::Call, at(400)).unwrap();
+        assert_eq!(used(), Some(400));
+        assert!(tokens.check(&text, Scope::List, at(900)).is_err());
+        assert_eq!(used(), Some(400), "a refusal is no use");
+    }
+
+    #[test]
+    fn a_blocked_subject_is_of_one_issuer_and_a_file_that_cannot_be_read_blocks_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(&folder);
+        assert!(!tokens.is_blocked("https://id", "ada"));
+        assert!(tokens.block("https://id", "ada", at(7)).unwrap());
+        assert!(tokens.is_blocked("https://id", "ada"));
+        assert!(!tokens.is_blocked("https://id", "ad") && !tokens.is_blocked("https://i", "ada"));
+        assert_eq!(tokens.blocked().unwrap()[0].blocked_at, 7);
+        for (issuer, subject) in [("", "a"), ("a", ""), ("a", "b\nc")] {
+            assert!(tokens.block(issuer, subject, at(7)).is_err());
+        }
+        // Making and pruning tokens lets nobody in.
+        tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
+        tokens.prune(at(9)).unwrap();
+        assert!(tokens.is_blocked("https://id", "ada"));
+        std::fs::write(folder.path().join("api.tokens"), "{}").unwrap();
+        assert!(tokens.is_blocked("https://id", "bob"));
+    }
+
+    #[test]
+    fn a_token_that_cannot_be_stored_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = ApiTokens::at(folder.path().join("gone").join("api.tokens"));
+        let made = tokens.make("ci", &[Scope::Call], None, at(0));
+        assert!(matches!(made, Err(MakeError::File(_))), "{made:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_bearer_token_is_one_in_any_letter_case() {
+        let headers = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, http::HeaderValue::from_static(value));
+            }
+            headers
+        };
+        for value in ["Bearer t", "bearer t", "BEARER  t "] {
+            assert_eq!(bearer(&headers(&[value])), Ok("t"));
+        }
+        for value in ["Basic t", "Bearer", "t"] {
+            assert_eq!(bearer(&headers(&[value])), Err(BearerError::Missing));
+        }
+        assert_eq!(bearer(&headers(&[])), Err(BearerError::Missing));
+        let two = headers(&["Bearer t", "Bearer t"]);
+        assert_eq!(bearer(&two), Err(BearerError::Ambiguous));
     }
 
     #[test]

@@ -74,7 +74,13 @@ pub async fn team_view(
     Ok(Some(TeamView {
         is_approval: team.is_approval,
         lines: {
-            let mut lines = lines(now, row, team, is_mine, [is_excluded, is_unknown, has_handed_on]);
+            let mut lines = lines(
+                now,
+                row,
+                team,
+                is_mine,
+                [is_excluded, is_unknown, has_handed_on],
+            );
             let has_answers = |entered: &EnteredView| !entered.content.is_empty();
             let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
             let name = |person: &str| now.display_name(person);

@@ -1,4 +1,4 @@
-//! `tokens`: API tokens of programs.
+//! `tokens`: API tokens of programs, and callers that are blocked.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,11 +25,12 @@ Examples:
   mcp-elicit tokens make chat-bot --scope answer --json | jq -r .token
   mcp-elicit tokens list
   mcp-elicit tokens revoke 4f1c9a0b7d22
+  mcp-elicit tokens block https://id.example.com 248289761001
 
 A token is shown once, when it is made; the state folder has its hash only. A change is in force at the next request,
-and calls that a revoked token still waits for are ended within a second.";
+and calls that a revoked token or a blocked caller still waits for are ended within a second.";
 
-/// Make, list and revoke API tokens of programs
+/// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TokensArgs {
@@ -51,8 +52,8 @@ enum Act {
     Make {
         /// Its name in lists
         name: String,
-        /// A permission: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, or `answer`
-        /// them; may be given several times
+        /// A permission: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, `answer`
+        /// them, or read its `audit`; may be given several times
         #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
         scope: Vec<Scope>,
         /// The person whose calls those with it are, as in `[people]`: rules see that person, and `not-caller` excludes them
@@ -65,8 +66,22 @@ enum Act {
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
     },
-    /// The tokens, without their secrets
+    /// The tokens, without their secrets, and the callers that are blocked
     List,
+    /// Refuse a caller that has access tokens of an issuer, or is named by a proxy, at once
+    Block {
+        /// The issuer, as `[auth]` has it
+        issuer: String,
+        /// The subject at the issuer, as the inbox and the audit show it
+        subject: String,
+    },
+    /// Let a blocked caller call again
+    Unblock {
+        /// The issuer
+        issuer: String,
+        /// The subject
+        subject: String,
+    },
     /// End a token
     Revoke {
         /// Its id, which `tokens list` has
@@ -102,6 +117,24 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             tell_made(&folder, made, args.json).await
         }
         Act::List => list(&StateFolder::at(&path), args.json),
+        Act::Block { issuer, subject } => {
+            let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
+            let blocked = folder.api_tokens().block(&issuer, &subject, now());
+            let blocked = blocked.map_err(|error| unusable(&error))?;
+            tell_blocked(&folder, Event::CallerBlocked, blocked, [&issuer, &subject]).await
+        }
+        Act::Unblock { issuer, subject } => {
+            let folder = StateFolder::at(&path);
+            let unblocked = folder.api_tokens().unblock(&issuer, &subject);
+            let unblocked = unblocked.map_err(|error| unusable(&error))?;
+            tell_blocked(
+                &folder,
+                Event::CallerUnblocked,
+                unblocked,
+                [&issuer, &subject],
+            )
+            .await
+        }
         Act::Revoke { id } => revoke(&StateFolder::at(&path), &id).await,
         Act::Prune => {
             let pruned = StateFolder::at(&path).api_tokens().prune(now());
@@ -123,18 +156,25 @@ async fn tell_made(
         | MakeError::Person
         | MakeError::NoScope
         | MakeError::Expired
-        | MakeError::TooMany => {
-            Failure::usage("the token cannot be made").because(error)
-        }
+        | MakeError::TooMany => Failure::usage("the token cannot be made").because(error),
     })?;
-    inbox::note_about(folder, Event::TokenMade, token.id()).await;
-    if json {
+    let printed = if json {
         let mut shown = shown(&token);
         shown["token"] = text.into();
-        output::print_json(&shown)?;
+        output::print_json(&shown)
+    } else {
+        output::print(&text)
+    };
+    if let Err(failure) = printed {
+        // Nobody has seen it.
+        let discarded = folder.api_tokens().discard(token.id());
+        discarded.map_err(|error| unusable(&error))?;
+        return Err(failure);
+    }
+    inbox::note_about(folder, Event::TokenMade, token.id()).await;
+    if json {
         return Ok(Exit::Done);
     }
-    output::print(&text)?;
     output::say(format_args!(
         "{}  keep it now: it is not shown again",
         token.id()
@@ -143,10 +183,9 @@ async fn tell_made(
 }
 
 fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
-    let tokens = folder
-        .api_tokens()
-        .list()
-        .map_err(|error| unusable(&error))?;
+    let all = folder.api_tokens();
+    let tokens = all.list().map_err(|error| unusable(&error))?;
+    let blocked = all.blocked().map_err(|error| unusable(&error))?;
     for token in &tokens {
         if json {
             output::print_json(&shown(token))?;
@@ -154,9 +193,40 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
             output::print(line(token))?;
         }
     }
-    if tokens.is_empty() && !json {
+    for caller in &blocked {
+        let since = caller.blocked_at;
+        let (issuer, subject) = (&caller.issuer, &caller.subject);
+        if json {
+            let shown = json!({"issuer": issuer, "subject": subject, "blockedAt": since});
+            output::print_json(&shown)?;
+        } else {
+            let since = moment_in_seconds(since);
+            let line = format!("blocked {since}  {subject}  of {issuer}");
+            output::print(output::harmless(&line))?;
+        }
+    }
+    if tokens.is_empty() && blocked.is_empty() && !json {
         output::say("there are no tokens; `mcp-elicit tokens make` makes one");
     }
+    Ok(Exit::Done)
+}
+
+async fn tell_blocked(
+    folder: &StateFolder,
+    event: Event,
+    is_changed: bool,
+    [issuer, subject]: [&str; 2],
+) -> Result<Exit, Failure> {
+    let is_blocked = event == Event::CallerBlocked;
+    let now = if is_blocked { "blocked" } else { "not blocked" };
+    let words = output::harmless(subject);
+    if !is_changed {
+        return Err(Failure::usage(format!("{words} is {now} already"))
+            .hint("`mcp-elicit tokens list` has who is blocked."));
+    }
+    let caller = format!("{subject} ({issuer})");
+    inbox::note_about(folder, event, &caller).await;
+    output::say(format_args!("{words}  {now}"));
     Ok(Exit::Done)
 }
 
@@ -183,7 +253,7 @@ fn shown(token: &ApiToken) -> serde_json::Value {
     json!({
         "id": token.id(), "name": token.name(), "scopes": scopes, "for": person,
         "noPerson": token.owner() == Some(&TokenOwner::Nobody), "madeAt": token.made_at(),
-        "expiresAt": token.expires_at(), "revokedAt": token.revoked_at(),
+        "usedAt": token.used_at(), "expiresAt": token.expires_at(), "revokedAt": token.revoked_at(),
     })
 }
 
@@ -196,12 +266,16 @@ fn line(token: &ApiToken) -> String {
         (None, None) => "does not expire".to_owned(),
     };
     let owner = match token.owner() {
-        Some(TokenOwner::Person(person)) => format!("for {person}  "),
+        Some(TokenOwner::Person(person)) => format!("for {}  ", output::harmless(person)),
         Some(TokenOwner::Nobody) => "no person's  ".to_owned(),
         None => String::new(),
     };
+    let used = match token.used_at() {
+        Some(at) => format!("used {}", moment_in_seconds(at)),
+        None => "not used yet".to_owned(),
+    };
     format!(
-        "{}  {}  made {}  {state}  {owner}{}",
+        "{}  {}  made {}  {used}  {state}  {owner}{}",
         token.id(),
         scopes.join(","),
         moment_in_seconds(token.made_at()),

@@ -92,7 +92,9 @@ fn answer(frame: &Value, told: &Told) -> Option<Value> {
             let number = params["arguments"]["n"].as_u64()?;
             if params["name"] == "tell" {
                 let text = format!("told {number}");
-                return result(json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}));
+                return result(
+                    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}),
+                );
             }
             let Some(said) = params["inputResponses"].get("value") else {
                 let form = json!({"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]});

@@ -191,6 +191,19 @@ fn a_programs_token_lists_or_answers_and_is_named_in_the_audit() {
     assert_eq!(status(&lists, "POST", &path, &body), 403);
     assert_eq!(status(&answers, "GET", "/api/questions", ""), 200);
     assert_eq!(status(&answers, "POST", &path, &body), 200);
+    // The audit has a scope of its own, which permits nothing else.
+    let (_, audits) = token(state.path(), "audit");
+    let audit = api(&gateway.inbox, &audits, "GET", "/api/audit?most=1000", "").unwrap();
+    assert!(
+        audit.status == 200 && audit.body.contains("token-made") && audit.body.contains("answered"),
+        "{audit:?}"
+    );
+    for path in ["/api/questions", "/api/events", "/api/openapi.json"] {
+        assert_eq!(status(&audits, "GET", path, ""), 403, "{path}");
+    }
+    for other in [&lists, &answers, &calls] {
+        assert_eq!(status(other, "GET", "/api/audit", ""), 403);
+    }
     revoke(state.path(), &bot);
     assert_eq!(status(&answers, "GET", "/api/questions", ""), 401);
     assert!(text(&gateway.result(2)).contains("by a program"));
@@ -201,6 +214,93 @@ fn a_programs_token_lists_or_answers_and_is_named_in_the_audit() {
         .find(|line| line.contains("\"answered\""))
         .unwrap();
     assert!(answered.contains(&bot), "{answered}");
+}
+
+#[test]
+fn the_api_takes_a_bearer_token_in_any_letters_once_and_says_what_is_wrong_with_it() {
+    let state = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(state.path(), &[], &DEMO_SERVER);
+    let (id, lists) = token(state.path(), "list");
+    let with = |lines: &[&str]| {
+        let head = [&["GET /api/questions HTTP/1.1"], lines].concat();
+        let reply = send(&gateway.inbox, &head, "").unwrap();
+        let challenge = reply.header("www-authenticate").map(str::to_owned);
+        (reply.status, challenge.unwrap_or_default())
+    };
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let line = format!("authorization: {scheme} {lists}");
+        assert_eq!(with(&[&line]), (200, String::new()), "{scheme}");
+    }
+    let line = format!("Authorization: Bearer {lists}");
+    let invalid = "Bearer error=\"invalid_token\"";
+    assert_eq!(
+        with(&[&line, &line]),
+        (400, "Bearer error=\"invalid_request\"".to_owned())
+    );
+    assert_eq!(with(&[]), (401, "Bearer".to_owned()));
+    let unknown = "Authorization: Bearer mek_000000000000_00";
+    assert_eq!(with(&[unknown]), (401, invalid.to_owned()));
+    let (_, calls) = token(state.path(), "call");
+    let calls = format!("Authorization: Bearer {calls}");
+    let scope = "Bearer error=\"insufficient_scope\", scope=\"list\"";
+    assert_eq!(with(&[&calls]), (403, scope.to_owned()));
+    let listed = command(state.path(), &["tokens", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let used = |line: &str| !line.contains("not used yet");
+    assert_eq!(
+        listed.lines().filter(|line| used(line)).count(),
+        1,
+        "{listed}"
+    );
+    assert!(
+        listed.lines().any(|line| line.contains(&id) && used(line)),
+        "{listed}"
+    );
+    revoke(state.path(), &id);
+    assert_eq!(with(&[&line]), (401, invalid.to_owned()));
+}
+
+/// A token that nobody sees is not there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_token_that_cannot_be_shown_or_stored_is_not_made() {
+    use std::process::{Command, Stdio};
+
+    use crate::raw::PROGRAM;
+
+    let state = tempfile::tempdir().unwrap();
+    let into_a_full_disk = |more: &[&str]| {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["tokens", "make", "test", "--scope", "call"])
+            .args(more);
+        let made = command
+            .arg("--state")
+            .arg(state.path())
+            .stdout(Stdio::from(full));
+        made.stderr(Stdio::piped()).output().unwrap()
+    };
+    for more in [&[][..], &["--json"]] {
+        let made = into_a_full_disk(more);
+        assert!(
+            !made.status.success() && !made.stderr.is_empty(),
+            "{made:?}"
+        );
+    }
+    let listed = command(state.path(), &["tokens", "list", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "");
+    // What stands where the file is to be locked is nothing to write to.
+    let lock = state.path().join("api.tokens.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let made = command(state.path(), &["tokens", "make", "test", "--scope", "call"]);
+    assert!(!made.status.success() && made.stdout.is_empty(), "{made:?}");
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert!(said.contains("cannot be read or written"), "{said}");
 }
 
 #[test]

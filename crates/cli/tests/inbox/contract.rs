@@ -161,6 +161,15 @@ fn the_api_is_what_its_document_says() {
         "{said:?}"
     );
 
+    let audit = gateway.api("GET", "/api/audit?from=2&most=1", "");
+    let audit = contract.holds("/audit", "get", audit);
+    assert_eq!(
+        (&audit["links"][0]["number"], &audit["next"]),
+        (&json!(2), &json!(3))
+    );
+    let wrong = gateway.api("GET", "/api/audit?most=0", "");
+    contract.holds("/audit", "get", wrong);
+
     // Each endpoint: without a token, from a page elsewhere, and as it should be.
     let token = format!("Authorization: Bearer {}", gateway.token);
     for (path, method) in [
@@ -169,6 +178,7 @@ fn the_api_is_what_its_document_says() {
         (acts, "post"),
         ("/events", "get"),
         ("/openapi.json", "get"),
+        ("/audit", "get"),
     ] {
         let line = format!(
             "{} /api{} HTTP/1.1",
@@ -177,6 +187,7 @@ fn the_api_is_what_its_document_says() {
         );
         let at = &gateway.inbox;
         contract.holds(path, method, send(at, &[&line], ""));
+        contract.holds(path, method, send(at, &[&line, &token, &token], ""));
         contract.holds(
             path,
             method,

@@ -95,7 +95,10 @@ impl<'g> Browser<'g> {
     fn question(&self) -> String {
         self.gateway.wait_for(1);
         let page = self.get("/");
-        let (_, rest) = page.body.split_once("/q/").unwrap_or_else(|| panic!("{page:?}"));
+        let (_, rest) = page
+            .body
+            .split_once("/q/")
+            .unwrap_or_else(|| panic!("{page:?}"));
         format!("/q/{}", rest.get(..32).unwrap())
     }
 
@@ -127,11 +130,17 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
         let waits = threads.spawn(|| deploy(&at, &adas));
         let question = bob.question();
         let seen = ada.get(&question).body;
-        assert!(seen.contains("You make this call, so others have to answer"), "{seen}");
+        assert!(
+            seen.contains("You make this call, so others have to answer"),
+            "{seen}"
+        );
         assert_eq!(ada.decline(&question), 409);
         assert_eq!(bob.decline(&question), 303);
         let done = waits.join().unwrap();
-        assert!(text(&done.response()).contains("was not called"), "{done:?}");
+        assert!(
+            text(&done.response()).contains("was not called"),
+            "{done:?}"
+        );
     });
     // A program's own key is nobody's: both may answer.
     let programs = key(state.path(), &["--no-person"]);
@@ -139,11 +148,17 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
         let waits = threads.spawn(|| deploy(&at, &programs));
         assert_eq!(ada.decline(&ada.question()), 303);
         let done = waits.join().unwrap();
-        assert!(text(&done.response()).contains("was not called"), "{done:?}");
+        assert!(
+            text(&done.response()).contains("was not called"),
+            "{done:?}"
+        );
     });
     let listed = command(state.path(), &["tokens", "list"]);
     let listed = String::from_utf8(listed.stdout).unwrap();
-    assert!(listed.contains("for ada") && listed.contains("no person's"), "{listed}");
+    assert!(
+        listed.contains("for ada") && listed.contains("no person's"),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -164,6 +179,15 @@ fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
     let audit = command(state.path(), &["audit", "--json"]);
     let audit = String::from_utf8(audit.stdout).unwrap();
     assert_eq!(audit.matches("refused-by-rule").count(), 2, "{audit}");
-    let both = ["tokens", "make", "x", "--scope", "call", "--for", "ada", "--no-person"];
+    let both = [
+        "tokens",
+        "make",
+        "x",
+        "--scope",
+        "call",
+        "--for",
+        "ada",
+        "--no-person",
+    ];
     assert_eq!(command(state.path(), &both).status.code(), Some(2));
 }

@@ -388,6 +388,94 @@ fn a_token_that_its_issuer_ends_while_a_person_thinks_collects_nothing() {
     assert_ne!(post(&at, Some(&token), Some(&session), &list).status, 200);
 }
 
+/// Within the time for which the issuer's last word counts otherwise.
+#[test]
+fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "gateway-secret").unwrap();
+    let oidc = format!(
+        "revocation = \"introspect\"\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+        secret.display()
+    );
+    let (gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", &oidc);
+    let active = |subject: &str| {
+        let claims = claims(&issuer, &at, subject, 300);
+        let token = issuer.sign(&claims);
+        let mut answer = claims;
+        answer["active"] = json!(true);
+        issuer.answer_about(&token, answer);
+        token
+    };
+    // The answer of a token that counts arrives, and so does one while the issuer does not answer.
+    for is_down in [false, true] {
+        let bob = active(if is_down { "bob" } else { "cy" });
+        let waits = calling(&at, &bob, &open(&at, &bob));
+        let asked = gateway.wait_for(1);
+        issuer.set_down(is_down);
+        accept(&gateway, asked[0]["id"].as_str().unwrap(), "taken");
+        let done = waits.join().unwrap();
+        assert!(text(&done.response()).contains("taken"), "{done:?}");
+    }
+    issuer.set_down(false);
+    let ada = active("ada");
+    let waits = calling(&at, &ada, &open(&at, &ada));
+    let asked = gateway.wait_for(1);
+    issuer.answer_about(&ada, json!({"active": false}));
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "too late");
+    let ended = waits.join().unwrap();
+    assert!(!ended.body.contains("too late"), "{ended:?}");
+}
+
+#[test]
+fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_call_again() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let (gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
+    let ada = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
+    let (adas, bobs) = (open(&at, &ada), open(&at, &bob));
+    let waits = calling(&at, &ada, &adas);
+    let asked = gateway.wait_for(1);
+    let change = |act: &str| {
+        let done = command(state.path(), &["tokens", act, issuer.url(), "ada"]);
+        assert!(done.status.success(), "{done:?}");
+    };
+    change("block");
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "kept");
+    let ended = waits.join().unwrap();
+    assert!(!ended.body.contains("kept"), "{ended:?}");
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    let refused = post(&at, Some(&ada), Some(&adas), &list);
+    assert_eq!(
+        (refused.status, refused.header("www-authenticate")),
+        (403, None)
+    );
+    assert!(
+        refused.body.contains("this caller is blocked"),
+        "{refused:?}"
+    );
+    assert_eq!(post(&at, Some(&bob), Some(&bobs), &list).status, 200);
+    let listed = command(state.path(), &["tokens", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(
+        listed.contains("blocked") && listed.contains(issuer.url()),
+        "{listed}"
+    );
+    change("unblock");
+    let done = calling(&at, &ada, &open(&at, &ada)).join().unwrap();
+    assert!(text(&done.response()).contains("kept"), "{done:?}");
+    let twice = command(state.path(), &["tokens", "unblock", issuer.url(), "ada"]);
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    for event in ["caller-blocked", "caller-unblocked"] {
+        assert!(audit.contains(event), "{event}: {audit}");
+    }
+}
+
 /// The heads of requests, by their paths.
 type Heads = Arc<Mutex<Vec<(String, BTreeMap<String, String>)>>>;
 

@@ -93,6 +93,10 @@ pub enum AuditEvent {
     TokenMade,
     /// An API token was revoked.
     TokenRevoked,
+    /// A subject of an issuer was blocked as a caller.
+    CallerBlocked,
+    /// A subject of an issuer may call again.
+    CallerUnblocked,
     /// A person logged in, where several do.
     SignIn,
     /// A person was not let in.
@@ -120,7 +124,7 @@ impl AuditEvent {
     ];
 
     /// The events that a gateway tells of.
-    pub const OF_GATEWAY: [Self; 41] = [
+    pub const OF_GATEWAY: [Self; 43] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -158,6 +162,8 @@ impl AuditEvent {
         Self::Rotated,
         Self::TokenMade,
         Self::TokenRevoked,
+        Self::CallerBlocked,
+        Self::CallerUnblocked,
         Self::SignIn,
         Self::SignInRefused,
         Self::SessionEnded,
@@ -207,6 +213,8 @@ impl AuditEvent {
             Self::Rotated => "rotated",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
+            Self::CallerBlocked => "caller-blocked",
+            Self::CallerUnblocked => "caller-unblocked",
             Self::SignIn => "sign-in",
             Self::SignInRefused => "sign-in-refused",
             Self::SessionEnded => "session-ended",

@@ -39,7 +39,8 @@ impl Unauthenticated {
             Self::NoToken => (StatusCode::UNAUTHORIZED, Some("Bearer")),
             #[cfg(feature = "teams")]
             Self::Token(error) => return of_token(error, resource, issuer),
-            Self::NotTheProxy | Self::NoSubject => (StatusCode::FORBIDDEN, None),
+            // Not 401, which would make the caller sign in again.
+            Self::NotTheProxy | Self::NoSubject | Self::Blocked => (StatusCode::FORBIDDEN, None),
         };
         let challenge = challenge.map(|challenge| with_resource(challenge, resource, issuer));
         let mut response = refusal(status, -32600, &self.to_string());

@@ -8,11 +8,12 @@ pub(crate) mod resource;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+#[cfg(feature = "teams")]
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use mcp_elicit_inbox::api_tokens;
-use mcp_elicit_inbox::api_tokens::{ApiTokens, Scope, TokenRejection};
+use mcp_elicit_inbox::api_tokens::{self, ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
 
@@ -25,16 +26,26 @@ use crate::transports::http_upstream::TokenExchange;
 /// The longest subject that a proxy may name, in bytes.
 const LONGEST_SUBJECT: usize = 255;
 
-/// The rule by which callers are told apart.
+/// The callers of a gateway: how they are told apart, and who of them is refused.
 #[derive(Debug)]
-pub(crate) enum Callers {
-    /// By the credentials that they carry, which are not checked.
+pub(crate) struct Callers {
+    proof: Proof,
+    /// The API keys, and the callers that are blocked.
+    tokens: ApiTokens,
+    /// The issuer at which people log in.
+    logs_in: Option<String>,
+}
+
+/// The proof by which callers are told apart.
+#[derive(Debug)]
+enum Proof {
+    /// The credentials that they carry, which are not checked.
     Unverified(IdentityKey),
-    /// By API keys.
-    Keys(ApiTokens),
-    /// By the header of a trusted proxy. Holds the issuer at which people log in, too.
-    Proxy(ProxyAuth, Option<String>),
-    /// By the access tokens of an issuer.
+    /// API keys.
+    Keys,
+    /// The header of a trusted proxy.
+    Proxy(ProxyAuth),
+    /// The access tokens of an issuer.
     #[cfg(feature = "teams")]
     Oidc(Box<oidc::OidcCallers>),
 }
@@ -45,6 +56,9 @@ pub(crate) enum Unauthenticated {
     /// It carries no key.
     #[error("send `Authorization: Bearer` with a key that `mcp-elicit tokens make` made")]
     NoKey,
+    /// An operator has blocked it.
+    #[error("this caller is blocked")]
+    Blocked,
     /// Two readers could see two callers.
     #[error("a request carries one `Authorization` header")]
     Ambiguous,
@@ -67,8 +81,17 @@ pub(crate) enum Unauthenticated {
     NoSubject,
 }
 
+impl From<BearerError> for Unauthenticated {
+    fn from(error: BearerError) -> Self {
+        match error {
+            BearerError::Missing => Self::NoKey,
+            BearerError::Ambiguous => Self::Ambiguous,
+        }
+    }
+}
+
 impl Callers {
-    /// The rule of this configuration. `logs_in` is the issuer at which people log in.
+    /// The callers of this configuration. `logs_in` is the issuer at which people log in.
     ///
     /// # Errors
     /// When callers cannot be checked by it.
@@ -79,14 +102,14 @@ impl Callers {
         key: &IdentityKey,
     ) -> Result<Self, StartError> {
         let logs_in = logs_in.map(str::to_owned);
-        Ok(match auth {
-            Auth::None => Self::Unverified(key.clone()),
-            Auth::Keys => Self::Keys(tokens),
-            Auth::Proxy(proxy) => Self::Proxy(proxy.clone(), logs_in),
+        let proof = match auth {
+            Auth::None => Proof::Unverified(key.clone()),
+            Auth::Keys => Proof::Keys,
+            Auth::Proxy(proxy) => Proof::Proxy(proxy.clone()),
             #[cfg(feature = "teams")]
             Auth::Oidc(settings) => {
-                let callers = oidc::OidcCallers::new(settings, logs_in, tokens);
-                Self::Oidc(Box::new(callers.map_err(|error| StartError::Auth {
+                let callers = oidc::OidcCallers::new(settings, logs_in.clone());
+                Proof::Oidc(Box::new(callers.map_err(|error| StartError::Auth {
                     why: error.to_string(),
                 })?))
             }
@@ -95,18 +118,48 @@ impl Callers {
                 let why = "this build cannot check access tokens".to_owned();
                 return Err(StartError::Auth { why });
             }
+        };
+        Ok(Self {
+            proof,
+            tokens,
+            logs_in,
         })
+    }
+
+    /// Callers that prove nothing, where nobody is blocked.
+    #[cfg(test)]
+    pub(crate) fn unverified(key: &IdentityKey) -> Self {
+        let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at(std::path::Path::new(""));
+        Self {
+            proof: Proof::Unverified(key.clone()),
+            tokens: nowhere.api_tokens(),
+            logs_in: None,
+        }
     }
 
     /// Returns the caller of a request with these headers, from this address, to one of these resources.
     ///
     /// # Errors
-    /// When it proves no caller.
+    /// When it proves no caller, or one that is blocked.
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        resources: &[String],
+    ) -> Result<Caller, Unauthenticated> {
+        let caller = self.proven(headers, from, resources).await?;
+        let is_subject = caller.kind() == CallerKind::Subject;
+        if is_subject && self.tokens.is_blocked(caller.issuer(), caller.subject()) {
+            return Err(Unauthenticated::Blocked);
+        }
+        Ok(caller)
+    }
+
     #[cfg_attr(
         not(feature = "teams"),
         expect(clippy::unused_async, reason = "an issuer may have to be asked")
     )]
-    pub(crate) async fn identify(
+    async fn proven(
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
@@ -114,24 +167,24 @@ impl Callers {
     ) -> Result<Caller, Unauthenticated> {
         #[cfg(not(feature = "teams"))]
         let _ = resources;
-        match self {
-            Self::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
+        match &self.proof {
+            Proof::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
                 None => "anonymous".to_owned(),
                 Some(value) => key.caller(value.as_bytes()),
             })),
-            Self::Keys(tokens) => of_key(tokens, bearer(headers)?),
+            Proof::Keys => self.of_key(bearer(headers)?),
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => {
+            Proof::Oidc(callers) => {
                 let token = bearer(headers).map_err(|refused| match refused {
-                    Unauthenticated::NoKey => Unauthenticated::NoToken,
-                    other => other,
+                    BearerError::Missing => Unauthenticated::NoToken,
+                    BearerError::Ambiguous => Unauthenticated::Ambiguous,
                 })?;
-                match &callers.keys {
-                    Some(keys) if api_tokens::has_prefix(token) => of_key(keys, token),
-                    Some(_) | None => Ok(callers.identify(token, resources, now()).await?),
+                if callers.settings().takes_keys && api_tokens::has_prefix(token) {
+                    return self.of_key(token);
                 }
+                Ok(callers.identify(token, resources, now()).await?)
             }
-            Self::Proxy(proxy, logs_in) => {
+            Proof::Proxy(proxy) => {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
                     return Err(Unauthenticated::NotTheProxy);
                 }
@@ -147,47 +200,75 @@ impl Callers {
                     .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
                     .filter(|subject| !subject.contains(['\t', ',']))
                     .ok_or(Unauthenticated::NoSubject)?;
-                Ok(Caller::of_subject(
-                    proxy.issuer(),
-                    subject,
-                    logs_in.as_deref(),
-                ))
+                let logs_in = self.logs_in.as_deref();
+                Ok(Caller::of_subject(proxy.issuer(), subject, logs_in))
             }
         }
     }
 
-    /// Returns `true` if this caller may still be served: one whose key was revoked, or has expired, may not.
+    /// Returns the caller that shows this key.
+    fn of_key(&self, key: &str) -> Result<Caller, Unauthenticated> {
+        let token = self.tokens.check(key, Scope::Call, now())?;
+        Ok(Caller::of_key(&token))
+    }
+
+    fn is_valid_key(&self, caller: &str) -> bool {
+        let id = api_tokens::id_of_caller(caller);
+        id.is_some_and(|id| self.tokens.is_valid(id, Scope::Call, now()))
+    }
+
+    /// Returns `true` if this caller, a subject of an issuer, is blocked.
+    fn is_blocked(&self, caller: &str) -> bool {
+        let subject = serde_json::from_str::<(String, String)>(caller).ok();
+        subject.is_some_and(|(issuer, subject)| self.tokens.is_blocked(&issuer, &subject))
+    }
+
+    /// Returns `true` if this caller may still be served: one that is blocked, or whose key was revoked or has expired, may not.
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) => true,
-            Self::Keys(tokens) => is_valid_key(tokens, caller),
+        match &self.proof {
+            Proof::Unverified(_) => true,
+            Proof::Proxy(_) => !self.is_blocked(caller),
+            Proof::Keys => self.is_valid_key(caller),
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => {
-                let by_key = callers.keys.as_ref();
-                by_key.is_some_and(|keys| is_valid_key(keys, caller))
-                    || callers.is_valid(caller, now())
+            Proof::Oidc(callers) => {
+                (callers.settings().takes_keys && self.is_valid_key(caller))
+                    || (callers.is_valid(caller, now()) && !self.is_blocked(caller))
             }
         }
+    }
+
+    /// Returns why this caller, which proved who it is, may not be served any more.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
+        if self.is_valid(caller) {
+            return Ok(());
+        }
+        Err(if self.is_blocked(caller) {
+            Unauthenticated::Blocked
+        } else {
+            Unauthenticated::Key(TokenRejection::Revoked)
+        })
     }
 
     /// Returns `true` if a caller that may not be served now may come back with another proof, and collect what it asked for: one whose
     /// access token has expired.
     pub(crate) fn may_come_back(&self, caller: &str) -> bool {
-        #[cfg(not(feature = "teams"))]
-        let _ = caller;
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => false,
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Keys => false,
+            Proof::Proxy(_) => !self.is_blocked(caller),
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => callers.current(caller).is_some(),
+            Proof::Oidc(callers) => callers.current(caller).is_some() && !self.is_blocked(caller),
         }
     }
 
     /// Returns the caller of a session, as its newest proof names it from now on.
     pub(crate) fn current(&self, caller: Caller) -> Arc<CurrentCaller> {
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => CurrentCaller::new(caller),
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => CurrentCaller::new(caller),
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => callers
+            Proof::Oidc(callers) => callers
                 .current(caller.binding())
                 .unwrap_or_else(|| CurrentCaller::new(caller)),
         }
@@ -196,9 +277,36 @@ impl Callers {
     /// Asks the issuer again about the token of a caller, where it may have ended it since.
     #[cfg(feature = "teams")]
     pub(crate) async fn ask_again(&self, caller: &str) {
-        if let Self::Oidc(callers) = self {
-            callers.ask_again(caller, now()).await;
+        if let Proof::Oidc(callers) = &self.proof {
+            callers.ask_again(caller, oidc::ASK_AGAIN, now()).await;
         }
+    }
+
+    /// Returns `true` if an issuer is asked before a caller collects what people answered.
+    pub(crate) fn asks_before_delivery(&self) -> bool {
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => false,
+            #[cfg(feature = "teams")]
+            Proof::Oidc(callers) => callers.asks(),
+        }
+    }
+
+    /// Returns `true` if what people answer may go on to the calls of this caller, who may have to come back for the results.
+    pub(crate) fn may_collect(&self, caller: &str) -> bool {
+        self.is_valid(caller) || self.may_come_back(caller)
+    }
+
+    /// Returns the same, as the caller's issuer says now. An issuer that does not answer ends nothing.
+    #[cfg_attr(
+        not(feature = "teams"),
+        expect(clippy::unused_async, reason = "an issuer may have to be asked")
+    )]
+    pub(crate) async fn may_collect_now(&self, caller: &str) -> bool {
+        #[cfg(feature = "teams")]
+        if let Proof::Oidc(callers) = &self.proof {
+            callers.ask_again(caller, Duration::ZERO, now()).await;
+        }
+        self.may_collect(caller)
     }
 
     /// Returns the exchange of callers' tokens for those of this resource; `None` where callers have none.
@@ -209,10 +317,10 @@ impl Callers {
     ) -> Option<Arc<TokenExchange>> {
         #[cfg(not(feature = "teams"))]
         let _ = (resource, scopes);
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => None,
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => None,
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => {
+            Proof::Oidc(callers) => {
                 // Checked when the callers' own checks were made of it.
                 let provider = oidc::provider(callers.settings()).ok()?;
                 let (resource, scopes) = (resource.to_owned(), scopes.to_vec());
@@ -223,10 +331,10 @@ impl Callers {
 
     /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.
     pub(crate) fn issuer(&self) -> Option<(&[String], &str)> {
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) | Self::Keys(_) => None,
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => None,
             #[cfg(feature = "teams")]
-            Self::Oidc(callers) => {
+            Proof::Oidc(callers) => {
                 let settings = callers.settings();
                 Some((&settings.scopes, &settings.issuer))
             }
@@ -235,47 +343,14 @@ impl Callers {
 
     /// Returns `true` if a caller can become invalid while it is served.
     pub(crate) fn can_be_revoked(&self) -> bool {
-        match self {
-            Self::Unverified(_) | Self::Proxy(..) => false,
-            Self::Keys(_) => true,
-            #[cfg(feature = "teams")]
-            Self::Oidc(_) => true,
-        }
+        !matches!(self.proof, Proof::Unverified(_))
     }
 
     /// Returns `true` if credentials of a request are meant for the server: where callers are verified, they are meant for the
     /// gateway and go no further.
     pub(crate) fn forwards_credentials(&self) -> bool {
-        matches!(self, Self::Unverified(_))
+        matches!(self.proof, Proof::Unverified(_))
     }
-}
-
-/// Returns the caller that shows this key.
-fn of_key(tokens: &ApiTokens, key: &str) -> Result<Caller, Unauthenticated> {
-    let token = tokens.check(key, Scope::Call, now())?;
-    Ok(Caller::of_key(&token))
-}
-
-fn is_valid_key(tokens: &ApiTokens, caller: &str) -> bool {
-    let id = api_tokens::id_of_caller(caller);
-    id.is_some_and(|id| tokens.is_valid(id, Scope::Call, now()))
-}
-
-/// Returns the bearer token of a request (RFC 6750, section 2.1).
-fn bearer(headers: &HeaderMap) -> Result<&str, Unauthenticated> {
-    let mut all = headers.get_all(AUTHORIZATION).iter();
-    let (first, second) = (all.next(), all.next());
-    if second.is_some() {
-        return Err(Unauthenticated::Ambiguous);
-    }
-    let value = first.and_then(|value| value.to_str().ok());
-    let (scheme, token) = value
-        .and_then(|value| value.split_once(' '))
-        .ok_or(Unauthenticated::NoKey)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Unauthenticated::NoKey);
-    }
-    Ok(token.trim_matches(' '))
 }
 
 #[cfg(test)]
@@ -307,23 +382,29 @@ mod tests {
         futures::FutureExt::now_or_never(callers.identify(headers, from, &[])).unwrap()
     }
 
-    fn proxy() -> Callers {
+    fn callers(folder: &tempfile::TempDir, proof: Proof) -> Callers {
+        Callers {
+            proof,
+            tokens: StateFolder::at(folder.path()).api_tokens(),
+            logs_in: None,
+        }
+    }
+
+    fn proxy(folder: &tempfile::TempDir) -> Callers {
         let text = "listen = \"0.0.0.0:1\"\ntrusted-proxies = [\"10.0.0.0/8\"]\n[auth]\nmode = \"proxy\"\n[servers.s]\ncommand = [\"true\"]";
         let Auth::Proxy(proxy) = Config::parse(text).unwrap().auth else {
             panic!("mode = proxy");
         };
-        Callers::Proxy(proxy, None)
+        callers(folder, Proof::Proxy(proxy))
     }
 
     #[test]
     fn a_key_is_one_caller_until_it_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = StateFolder::at(folder.path());
-        std::fs::create_dir_all(folder.path()).unwrap();
-        let tokens = folder.api_tokens();
+        let tokens = StateFolder::at(folder.path()).api_tokens();
         let (token, text) = tokens.make("ci", &[Scope::Call], None, now()).unwrap();
         let (_, lists) = tokens.make("bot", &[Scope::List], None, now()).unwrap();
-        let callers = Callers::Keys(folder.api_tokens());
+        let callers = callers(&folder, Proof::Keys);
         let with = |value: &str| {
             let caller = identify(&callers, &headers(&[("authorization", value)]), None);
             caller.map(|caller| caller.binding().to_owned())
@@ -365,7 +446,8 @@ mod tests {
 
     #[test]
     fn a_proxy_is_believed_from_its_address_only_and_names_one_caller() {
-        let callers = proxy();
+        let folder = tempfile::tempdir().unwrap();
+        let callers = proxy(&folder);
         let inside = Some("10.0.0.7".parse().unwrap());
         let one = headers(&[("x-forwarded-user", "alice")]);
         let caller = identify(&callers, &one, inside).unwrap();
@@ -398,8 +480,34 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_that_is_blocked_is_refused_until_it_is_let_in_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let callers = proxy(&folder);
+        let tokens = StateFolder::at(folder.path()).api_tokens();
+        let inside = Some("10.0.0.7".parse().unwrap());
+        let of = |name: &str| {
+            let caller = identify(&callers, &headers(&[("x-forwarded-user", name)]), inside);
+            caller.map(|caller| caller.binding().to_owned())
+        };
+        let alice = of("alice").unwrap();
+        // The same subject of another issuer is somebody else.
+        assert!(tokens.block("other", "alice", now()).unwrap());
+        assert!(of("alice").is_ok() && callers.is_valid(&alice));
+        assert!(tokens.block("proxy", "alice", now()).unwrap());
+        assert!(!tokens.block("proxy", "alice", now()).unwrap());
+        assert_eq!(of("alice"), Err(Unauthenticated::Blocked));
+        assert!(of("bob").is_ok());
+        assert!(!callers.is_valid(&alice) && !callers.may_come_back(&alice));
+        assert_eq!(callers.check_again(&alice), Err(Unauthenticated::Blocked));
+        assert!(tokens.unblock("proxy", "alice").unwrap());
+        assert!(!tokens.unblock("proxy", "alice").unwrap());
+        assert!(of("alice").is_ok() && callers.is_valid(&alice));
+    }
+
+    #[test]
     fn no_name_of_a_caller_can_be_put_together_from_another_one() {
-        let callers = proxy();
+        let folder = tempfile::tempdir().unwrap();
+        let callers = proxy(&folder);
         let inside = Some("10.0.0.7".parse().unwrap());
         let caller_of = |name: &str| {
             let headers = headers(&[("x-forwarded-user", name)]);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_inbox::api_tokens::ApiTokens;
 use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
 
 use super::caller::{Caller, CurrentCaller};
@@ -14,7 +13,7 @@ use crate::config::{OidcAuth, SecretText, TokenCheck};
 /// The number of callers above which those whose tokens have expired are forgotten.
 const MANY: usize = 1_024;
 /// The interval at which the issuer is asked again about the token of a caller that waits.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Callers with the access tokens of an issuer.
 #[derive(Debug)]
@@ -23,8 +22,6 @@ pub(crate) struct OidcCallers {
     settings: OidcAuth,
     /// The issuer at which people log in.
     logs_in: Option<String>,
-    /// API keys, where they prove a caller, too.
-    pub(super) keys: Option<ApiTokens>,
     /// The callers by their bindings, each as its newest token names it.
     current: Mutex<HashMap<String, Arc<CurrentCaller>>>,
     /// The newest tokens of callers by their bindings, and when the issuer was asked; empty where it is not asked again.
@@ -48,11 +45,7 @@ impl OidcCallers {
     ///
     /// # Errors
     /// When the issuer cannot be one.
-    pub(super) fn new(
-        settings: &OidcAuth,
-        logs_in: Option<String>,
-        keys: ApiTokens,
-    ) -> Result<Self, ProviderError> {
+    pub(super) fn new(settings: &OidcAuth, logs_in: Option<String>) -> Result<Self, ProviderError> {
         let verifier = TokenVerifier::new(provider(settings)?)
             .leeway(settings.leeway)
             .requires(settings.scopes.iter().cloned());
@@ -60,7 +53,6 @@ impl OidcCallers {
             verifier,
             settings: settings.clone(),
             logs_in,
-            keys: settings.takes_keys.then_some(keys),
             current: Mutex::default(),
             tokens: Mutex::default(),
         })
@@ -104,13 +96,14 @@ impl OidcCallers {
     }
 
     /// Returns `true` if the issuer is asked again about tokens that it may have ended.
-    fn asks(&self) -> bool {
+    pub(super) fn asks(&self) -> bool {
         self.settings.asks_again || self.settings.check == TokenCheck::Introspection
     }
 
-    /// Asks the issuer again about the newest token of a caller, and forgets the caller if the issuer has ended it.
-    pub(super) async fn ask_again(&self, binding: &str, now: Timestamp) {
-        let due = |(_, asked_at): &(SecretText, Timestamp)| now.since(*asked_at) >= ASK_AGAIN;
+    /// Asks the issuer again about the newest token of a caller, where it was asked this long ago, and forgets the caller if the issuer has
+    /// ended it.
+    pub(super) async fn ask_again(&self, binding: &str, after: Duration, now: Timestamp) {
+        let due = |(_, asked_at): &(SecretText, Timestamp)| now.since(*asked_at) >= after;
         let due = self
             .tokens()
             .get(binding)

@@ -121,8 +121,7 @@ impl MatchedCallers<'_> {
         if !self.listens {
             let people = &rules.people().people;
             let is_known = people.values().any(|person| person.local_user.is_some());
-            let why =
-                "a client on stdio is a user of this machine, and no person has `local-user`";
+            let why = "a client on stdio is a user of this machine, and no person has `local-user`";
             return (!is_known).then(|| why.to_owned());
         }
         let (table, issuer) = match self.auth {
@@ -179,8 +178,10 @@ mod tests {
 
     #[test]
     fn a_rule_that_would_exclude_nobody_is_a_mistake_at_its_line() {
+        const PEOPLE: &str = "[people.ada]\nmail = \"ada@example.com\"\n[people.bob]\nmail = \"bob@example.com\"\n[groups]\nops = [\"ada\", \"bob\"]\n";
         const LOGIN: &str = "[login]\nmode = \"proxy\"\nissuer = \"https://people.example\"\n[roles]\nadmin = [\"person:ada\"]\n";
-        const RULE: &str = "[[rules]]\nname = \"others\"\nask = { group = \"ops\", not-caller = true }\n";
+        const RULE: &str =
+            "[[rules]]\nname = \"others\"\nask = { group = \"ops\", not-caller = true }\n";
         let top = "inbox = \"127.0.0.1:1\"\ntrusted-proxies = [\"127.0.0.1\"]\n";
         let listens = format!("{top}listen = \"127.0.0.1:2\"\n");
         let proxy = |issuer: &str| {
@@ -194,8 +195,16 @@ mod tests {
             (top, String::new(), "`local-user`"),
             (&listens, String::new(), "add `[auth]`"),
             (&listens, proxy("https://agents.example"), "[auth.proxy]"),
-            (&listens, oidc("\"oidc\"", "https://agents.example"), "[auth.oidc]"),
-            (&listens, oidc("[\"oidc\", \"keys\"]", "https://agents.example"), "one issuer"),
+            (
+                &listens,
+                oidc("\"oidc\"", "https://agents.example"),
+                "[auth.oidc]",
+            ),
+            (
+                &listens,
+                oidc("[\"oidc\", \"keys\"]", "https://agents.example"),
+                "one issuer",
+            ),
         ] {
             let tables = format!("{PEOPLE}{LOGIN}{auth}");
             let line = format!("{top}{SERVER}{tables}").lines().count() + 1;
@@ -214,7 +223,10 @@ mod tests {
             (&listens, "[auth]\nmode = \"keys\"\n".to_owned()),
             (&listens, proxy(people)),
             (&listens, oidc("\"oidc\"", people)),
-            (&top.to_owned(), "[people.bob]\nlocal-user = \"bob\"\n".to_owned()),
+            (
+                &top.to_owned(),
+                "[people.cy]\nlocal-user = \"cy\"\n".to_owned(),
+            ),
         ] {
             parse(top, &format!("{PEOPLE}{LOGIN}{auth}{RULE}")).unwrap();
         }

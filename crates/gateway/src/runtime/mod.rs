@@ -251,6 +251,7 @@ impl Runtime {
             server: name.clone(),
             identity,
             caller: caller.clone(),
+            callers: self.callers.clone(),
             teams: self.teams.clone(),
             link: self.links(),
             answerer: self.responders.get(name).cloned(),

@@ -26,7 +26,7 @@ use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
-use crate::callers::CurrentCaller;
+use crate::callers::{Callers, CurrentCaller};
 use crate::frame::Frame;
 use crate::local_responder::LocalResponses;
 use crate::server_challenge::ServerChallenge;
@@ -124,6 +124,8 @@ pub(crate) struct SessionContext {
     pub identity: SessionIdentity,
     /// The caller, as its newest proof names it.
     pub caller: Arc<CurrentCaller>,
+    /// The callers, of whom one may be blocked or revoked while people think.
+    pub callers: Arc<Callers>,
     /// The rules, where there are any.
     pub teams: Option<Arc<Teams>>,
     /// The address of a question's page, by its id.

@@ -102,6 +102,17 @@ impl Session {
             Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
                 Executed::Now(Some(Event::NoDelivery { questions }))
             }
+            // Nobody collects what people answered with a proof that has ended meanwhile.
+            Effect::BeginDelivery { questions, .. }
+                if !self.who.callers.may_collect(&who.caller) =>
+            {
+                Executed::Now(Some(Event::NoDelivery { questions }))
+            }
+            Effect::BeginDelivery { questions, records }
+                if self.who.callers.asks_before_delivery() =>
+            {
+                self.deliver_if_valid(questions, records)
+            }
             Effect::BeginDelivery { questions, records } => {
                 let taken = record.deliver(&records);
                 match &taken {
@@ -110,19 +121,7 @@ impl Session {
                     Applied::Pending(_) => to_write.retain(|held| !records.contains(&held.record)),
                 }
                 self.then(records, taken, move |session, taken| {
-                    Some(match taken {
-                        Ok(Some(replies)) => Event::DeliveryBegun {
-                            replies: questions.into_iter().zip(replies).collect(),
-                        },
-                        Ok(None) => Event::NoDelivery { questions },
-                        Err(fault) => {
-                            session.could_not(
-                                "an answer could not be taken out of the record",
-                                &fault,
-                            );
-                            Event::NoDelivery { questions }
-                        }
-                    })
+                    Some(session.delivery_begun(questions, taken))
                 })
             }
             Effect::End { record: id, ending } => {
@@ -199,6 +198,50 @@ impl Session {
             | Effect::ToServer { .. }
             | Effect::Abandon { .. }
             | Effect::Restart) => Executed::Other(other),
+        }
+    }
+
+    /// Begins a delivery once the issuer has said that the caller's token is still valid.
+    fn deliver_if_valid(&self, questions: Vec<AskId>, records: Vec<String>) -> Executed {
+        let (callers, caller) = (self.who.callers.clone(), self.who.identity.caller.clone());
+        let (record, asked) = (self.record.clone(), records.clone());
+        let taken = async move {
+            if !callers.may_collect_now(&caller).await {
+                return Ok((None, false));
+            }
+            Ok(match record.deliver(&asked) {
+                Applied::Now(replies) => (replies, true),
+                Applied::Pending(change) => (change.await?, false),
+            })
+        };
+        let held = records.clone();
+        let taken = Applied::Pending(taken.boxed());
+        self.then(records, taken, move |session, taken| {
+            let is_held = matches!(taken, Ok((_, true)));
+            let begun = session.delivery_begun(questions, taken.map(|(replies, _)| replies));
+            session.write_behind(held.into_iter().filter(|_| is_held).map(|record| ToWrite {
+                question: None,
+                record,
+            }));
+            Some(begun)
+        })
+    }
+
+    /// Returns what became of the start of a delivery.
+    fn delivery_begun(
+        &self,
+        questions: Vec<AskId>,
+        taken: Result<Option<Vec<String>>, RecordError>,
+    ) -> Event {
+        match taken {
+            Ok(Some(replies)) => Event::DeliveryBegun {
+                replies: questions.into_iter().zip(replies).collect(),
+            },
+            Ok(None) => Event::NoDelivery { questions },
+            Err(fault) => {
+                self.could_not("an answer could not be taken out of the record", &fault);
+                Event::NoDelivery { questions }
+            }
         }
     }
 

@@ -22,13 +22,12 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
-use mcp_elicit_inbox::api_tokens::TokenRejection;
 use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{Caller, CurrentCaller, Unauthenticated};
+use crate::callers::{Caller, CurrentCaller};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
@@ -54,6 +53,9 @@ type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 const IDLE: Duration = Duration::from_hours(1);
 /// The interval of checks that callers may still be served.
 const REVOCATION_CHECK: Duration = Duration::from_secs(1);
+
+/// The session that ended for another one, if one did.
+type Evicted = Option<Arc<ClientSession>>;
 
 /// One server as HTTP clients see it.
 pub(crate) struct McpEndpoint {
@@ -364,7 +366,7 @@ impl McpEndpoint {
     fn find_or_add_shared(
         self: &Arc<Self>,
         caller: Caller,
-    ) -> Result<(Arc<ClientSession>, Option<Arc<ClientSession>>), Box<Response>> {
+    ) -> Result<(Arc<ClientSession>, Evicted), Box<Response>> {
         let principal = caller.binding();
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
@@ -376,7 +378,7 @@ impl McpEndpoint {
             }
             held.end();
         } else {
-            evicted = make_room(&mut sessions, principal).map_err(full)?;
+            evicted = make_room(&mut sessions, principal).map_err(|Full| Box::new(full()))?;
         }
         let client = Arc::new(ResponseStreams::default());
         let caller = self.runtime.callers.current(caller);
@@ -402,7 +404,7 @@ impl McpEndpoint {
         };
         match started.await {
             Ok(_) => Ok(()),
-            Err(StartError::TooManyChildren) => Err(full(Full)),
+            Err(StartError::TooManyChildren) => Err(Box::new(full())),
             Err(fault) => Err(Box::new(cannot_start(&fault))),
         }
     }
@@ -412,7 +414,8 @@ impl McpEndpoint {
         self: &Arc<Self>,
         caller: Caller,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
-        let evicted = make_room(&mut self.sessions(), caller.binding()).map_err(full)?;
+        let evicted =
+            make_room(&mut self.sessions(), caller.binding()).map_err(|Full| Box::new(full()))?;
         end_evicted(evicted);
         let Ok(name) = encryption::random_id() else {
             let why = "no randomness for a session";
@@ -433,16 +436,12 @@ impl McpEndpoint {
             }
             room
         };
-        match room {
-            Ok(evicted) => {
-                end_evicted(evicted);
-                Ok((name, held))
-            }
-            Err(none) => {
-                held.end();
-                Err(full(none))
-            }
-        }
+        let Ok(evicted) = room else {
+            held.end();
+            return Err(Box::new(full()));
+        };
+        end_evicted(evicted);
+        Ok((name, held))
     }
 
     fn named(
@@ -523,7 +522,7 @@ async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
 }
 
 /// Ends the session that made room for another, if one did.
-fn end_evicted(evicted: Option<Arc<ClientSession>>) {
+fn end_evicted(evicted: Evicted) {
     if let Some(held) = evicted {
         tracing::debug!("an idle session ended for another");
         held.end();
@@ -531,10 +530,10 @@ fn end_evicted(evicted: Option<Arc<ClientSession>>) {
 }
 
 /// Returns the response where no session may be opened, since all are at work.
-fn full(_: Full) -> Box<Response> {
+fn full() -> Response {
     let status = StatusCode::SERVICE_UNAVAILABLE;
     let why = "too many sessions are at work";
-    Box::new(refusal(status, -32000, why))
+    refusal(status, -32000, why)
 }
 
 async fn post(
@@ -556,9 +555,9 @@ async fn post(
         Err(response) => return *response,
     };
     // The body may have taken its time, and the caller's key may have been revoked meanwhile.
-    if !endpoint.runtime.callers.is_valid(caller.binding()) {
-        let refused = Unauthenticated::Key(TokenRejection::Revoked);
-        return refused.response(&resource, endpoint.runtime.callers.issuer());
+    let callers = &endpoint.runtime.callers;
+    if let Err(refused) = callers.check_again(caller.binding()) {
+        return refused.response(&resource, callers.issuer());
     }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())

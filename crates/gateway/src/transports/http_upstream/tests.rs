@@ -203,6 +203,7 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
             caller: "anonymous".to_owned(),
         },
         caller: crate::callers::CurrentCaller::new(crate::callers::Caller::local()),
+        callers: Arc::new(crate::callers::Callers::unverified(record.identity_key())),
         teams: None,
         link: Arc::new(|_| None),
         answerer: None,
