@@ -295,6 +295,18 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
     assert!(seen.body.contains("Moon") && seen.body.contains("Confirm exactly these answers"));
     let (_, rest) = seen.body.split_once("name=\"digest\" value=\"").unwrap();
     let digest = rest.split('"').next().unwrap().to_owned();
+    // Who has agreed reads so, and finds the form only by asking for it.
+    let waits = ada.get(&ada.question("")).await.body;
+    assert!(
+        waits.contains("You have agreed. 1 more must agree."),
+        "{waits}"
+    );
+    assert!(
+        waits.contains(
+            "<details class=\"again\"><summary>Enter other answers, or decline</summary>"
+        )
+    );
+    assert!(!seen.body.contains("<details class=\"again\""));
     // Ada changes her mind: what Bob saw is not what he would confirm.
     assert_eq!(ada.fill("Mars").await.status, 303);
     let stale = bob.press("confirm", &format!("&digest={digest}")).await;

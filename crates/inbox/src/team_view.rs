@@ -3,6 +3,8 @@
 mod agreement;
 pub(crate) mod history;
 
+use std::collections::BTreeSet;
+
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_forms::web::{
@@ -133,7 +135,10 @@ fn lines(
 ) -> Vec<String> {
     let quorum = team.quorum();
     let asked = quorum.addressees().iter().chain(quorum.delegates());
-    let asked: Vec<String> = asked.map(|to| named(now, to)).collect();
+    let mut asked: Vec<String> = asked.map(|to| named(now, to)).collect();
+    // A question that was handed on and back names nobody twice.
+    let mut known = BTreeSet::new();
+    asked.retain(|name| known.insert(name.clone()));
     let need = quorum.need().get();
     let votes = agreement::counted(team, &now.of(row));
     let mut lines = vec![format!(

@@ -28,8 +28,6 @@ use crate::{
 const APPROVAL: &str = "mcp-elicit/approval";
 /// The most arguments that an approver may change.
 const MAX_EDITS: usize = 20;
-/// The most characters of an argument's value beside its field.
-const SHOWN_VALUE: usize = 80;
 
 /// The calls that wait for approval, and those that were approved and are on their way.
 #[derive(Default)]
@@ -561,10 +559,7 @@ fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
         "boolean" if present.is_boolean() => &[],
         _ => return None,
     };
-    let title = format!("Argument {}", names_of(pointer)?.join(" / "));
-    let called: String = present.to_string().chars().take(SHOWN_VALUE).collect();
-    let about = format!("The call has {called}. Another value changes the call before it is made.");
-    let mut field = json!({"type": kind, "title": title, "description": about});
+    let mut field = json!({"type": kind, "title": pointer});
     for name in copied {
         if let Some(value) = declared.get(name) {
             field[*name] = value.clone();
@@ -655,8 +650,7 @@ mod tests {
         let field = editable("/path", &schema, &arguments).unwrap();
         assert_eq!(
             field,
-            json!({"type": "string", "title": "Argument path", "maxLength": 9, "default": "/tmp/a",
-                "description": "The call has \"/tmp/a\". Another value changes the call before it is made."})
+            json!({"type": "string", "title": "/path", "maxLength": 9, "default": "/tmp/a"})
         );
         assert!(editable("/deep/on", &schema, &arguments).is_some());
         for shown_only in ["/n", "/deep", "/other", "/deep/on/x", ""] {

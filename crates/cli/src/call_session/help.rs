@@ -51,10 +51,6 @@ pub(super) async fn find<H: ClientHandler>(
         ),
         _ => return Help::default(),
     };
-    // A gateway's word about a call that never reached its server: its arguments are not what is wrong.
-    if text.starts_with("Not done") {
-        return Help::default();
-    }
     if let Some(next) = undeclared(&text, declared) {
         return Help {
             next: Some(next),

@@ -83,22 +83,14 @@ impl Notifier {
     }
 
     async fn finish(&self, message: &Notification, tried: Tried) -> Result<(), RecordError> {
-        let Notification {
-            id,
-            channel,
-            question,
-            attempts,
-            ..
-        } = message;
-        match &tried {
-            Tried::Failed(why) => {
-                tracing::warn!(%id, %channel, %question, %why, "a message could not be sent");
-            }
-            // Once for each message: the tries that follow fail for the same reason mostly.
-            Tried::Later(_, why) if *attempts <= 1 => {
-                tracing::warn!(%id, %channel, %question, %why, "a message could not be sent yet, and is tried again");
-            }
-            _ => {}
+        if let Tried::Failed(why) = &tried {
+            let Notification {
+                id,
+                channel,
+                question,
+                ..
+            } = message;
+            tracing::warn!(%id, %channel, %question, %why, "a message could not be sent");
         }
         self.record.tried(message, tried).await?;
         Ok(())
