@@ -34,11 +34,6 @@ impl ConfiguredChannels {
     pub(crate) fn read(text: &str, rules: &Rules) -> Result<Arc<Self>, ConfigError> {
         let read = mcp_elicit_channels::config::parse(text, rules.people());
         let tables = read.map_err(ConfigError::Rules)?;
-        if tables.push.is_some() {
-            tracing::warn!(
-                "[channels.push]: the inbox does not subscribe browsers yet, so that nobody is told by web push"
-            );
-        }
         Ok(Arc::new(Self { tables }))
     }
 

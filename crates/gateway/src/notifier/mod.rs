@@ -2,6 +2,7 @@
 //! channel that fails holds up nothing but its own messages. Answers that people give in Slack come in here, too.
 
 mod content;
+mod devices;
 mod plan;
 mod send;
 mod slack_acts;
@@ -18,11 +19,13 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::ChannelsConfig;
 use mcp_elicit_channels::{Channels, OpenError, Surroundings};
+use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::{Record, RecordError};
 
 pub(crate) use self::content::PagesOnly;
 use self::content::Summaries;
+pub(crate) use self::devices::Devices;
 pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
 use crate::runtime::Links;
@@ -73,6 +76,8 @@ pub(crate) struct Notifier {
     /// Replaced as a whole when the configuration is read again.
     open: RwLock<Arc<OpenChannels>>,
     is_running: AtomicBool,
+    /// Web push, where the configuration has it.
+    devices: Option<Arc<Devices>>,
 }
 
 impl Notifier {
@@ -83,6 +88,7 @@ impl Notifier {
         open: Arc<OpenChannels>,
         links: Arc<Links>,
         pages_only: Arc<PagesOnly>,
+        devices: Option<Arc<Devices>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             summaries: Summaries::new(record.clone(), links, pages_only),
@@ -90,6 +96,7 @@ impl Notifier {
             teams,
             open: RwLock::new(open),
             is_running: AtomicBool::new(false),
+            devices,
         })
     }
 
@@ -104,9 +111,14 @@ impl Notifier {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
+    /// Returns what the pages need for web push, where it is configured.
+    pub(crate) fn push_offer(&self) -> Option<PushOffer> {
+        Some(self.devices.as_ref()?.offer())
+    }
+
     /// Starts to tell people, where there is a channel and it has not been started. Runs in a tokio runtime.
     pub(crate) fn start(self: &Arc<Self>) {
-        let has_channels = !self.open().channels.all().is_empty();
+        let has_channels = self.devices.is_some() || !self.open().channels.all().is_empty();
         if has_channels && !self.is_running.swap(true, Ordering::Relaxed) {
             tokio::spawn(Arc::clone(self).run());
         }

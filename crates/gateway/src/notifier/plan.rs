@@ -1,9 +1,11 @@
 //! The messages that are made of what happened to a question: to whom, on which channel, and when.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mcp_elicit_channels::addressing::{Addressed, Target, targets};
+use mcp_elicit_channels::push::Subscription;
 use mcp_elicit_channels::timing::{Digest, HOURLY_LIMIT, Preferences, Sent, Timing, timing};
 use mcp_elicit_channels::{Event, Recipient};
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -16,7 +18,7 @@ use mcp_elicit_record::store::outbox::{Notification, NotificationState};
 use mcp_elicit_record::timeline::TimelineEvent;
 
 use super::Notifier;
-use super::content::{event_of, read, written};
+use super::content::{device_of, event_of, read, written, written_device};
 
 /// The number of questions that are looked at in one round.
 const ROWS: usize = 100;
@@ -56,19 +58,44 @@ impl Notifier {
                 caller: team.caller.person.as_deref(),
                 except: team.quorum().votes(),
             };
-            let mut found = targets(event, addressed, people, &open.tables, &|_| Vec::new());
+            // The names of devices and of their people, by subscription.
+            let devices = RefCell::new(Vec::new());
+            let mut found = targets(event, addressed, people, &open.tables, &|person| {
+                self.devices_of(person, &devices)
+            });
             if !row.lifecycle.is_open() && event.asks_to_act() {
                 // It is over: only programs are told of how it came to that.
                 found.retain(|target| target.to == Recipient::Endpoint);
             }
+            let devices = devices.into_inner();
+            let mut found: Vec<_> = found
+                .into_iter()
+                .filter_map(|target| Outgoing::new(target, &devices))
+                .collect();
             if event.is_end() {
                 found.extend(self.asked_before(row, people).await?);
             }
             for target in found {
-                messages.extend(self.message(row, number, happened, event, target).await?);
+                messages.push(self.message(row, number, happened, event, target).await?);
             }
         }
         Ok(messages)
+    }
+
+    /// Returns the devices of a person, and notes the names of each.
+    fn devices_of(
+        &self,
+        person: &str,
+        known: &RefCell<Vec<(Subscription, DeviceName)>>,
+    ) -> Vec<Subscription> {
+        let found = self.devices.iter().flat_map(|devices| devices.of(person));
+        let found = found.map(|(id, subscription)| {
+            let person = person.to_owned();
+            let name = DeviceName { id, person };
+            known.borrow_mut().push((subscription.clone(), name));
+            subscription
+        });
+        found.collect()
     }
 
     async fn message(
@@ -77,18 +104,16 @@ impl Notifier {
         number: usize,
         happened: &TimelineEvent,
         event: Event,
-        target: Target,
-    ) -> Result<Option<NewMessage>, RecordError> {
-        let Some(recipient) = written(&target.to) else {
-            return Ok(None);
-        };
+        target: Outgoing,
+    ) -> Result<NewMessage, RecordError> {
         let now = self.record.now();
-        let person = match target.to {
-            Recipient::Person { name, .. } => Some(name),
-            Recipient::Group(_) | Recipient::Endpoint | Recipient::Device(_) => None,
-        };
+        let Outgoing {
+            channel,
+            recipient,
+            person,
+        } = target;
         let due_at = match &person {
-            Some(person) => self.due(person, event, &target.channel, now).await?,
+            Some(person) => self.due(person, event, &channel, now).await?,
             None => now,
         };
         let asked = row.lifecycle.asked_at();
@@ -100,16 +125,16 @@ impl Notifier {
             let deadline = row.lifecycle.deadline();
             deadline.unwrap_or_else(|| asked.after(USUAL))
         };
-        Ok(Some(NewMessage {
+        Ok(NewMessage {
             number,
             event: event.name().to_owned(),
             at: happened.at,
-            channel: target.channel,
+            channel,
             recipient,
             person,
             due_at,
             until,
-        }))
+        })
     }
 
     /// Returns when a message goes to a person, by quiet hours, digest and the limit of an hour.
@@ -143,18 +168,25 @@ impl Notifier {
     }
 
     /// Returns those who were asked by a message, on channels where an end is told.
-    async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Target>, RecordError> {
+    async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Outgoing>, RecordError> {
         let before = self.record.messages_of(&row.id).await?;
-        let before = before.iter().filter(|message| was_asked(message));
+        let before = before.into_iter().filter(was_asked);
+        let is_there = |message: &Notification| match device_of(&message.recipient) {
+            Some(id) => self
+                .devices
+                .iter()
+                .any(|devices| devices.find(id).is_some()),
+            None => message.recipient != "endpoint" && read(&message.recipient, people).is_some(),
+        };
         let distinct: BTreeSet<_> = before
-            .filter(|message| message.recipient != "endpoint")
-            .map(|message| (message.channel.clone(), message.recipient.clone()))
+            .filter(is_there)
+            .map(|message| Outgoing {
+                channel: message.channel,
+                recipient: message.recipient,
+                person: message.person,
+            })
             .collect();
-        let targets = distinct.into_iter().filter_map(|(channel, recipient)| {
-            let to = read(&recipient, people)?;
-            Some(Target { channel, to })
-        });
-        Ok(targets.collect())
+        Ok(distinct.into_iter().collect())
     }
 
     /// Returns `true` for several messages to a person that go into one mail: they have waited, or the person wants it so.
@@ -176,6 +208,49 @@ impl Notifier {
         }
         let recent = self.record.notified_since(person, hour_before(now)).await?;
         Ok(recent.len() + messages.len() > HOURLY_LIMIT)
+    }
+}
+
+/// The names of a device and of its person.
+struct DeviceName {
+    id: String,
+    person: String,
+}
+
+/// A message that is about to be queued.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Outgoing {
+    channel: String,
+    /// As the record keeps it.
+    recipient: String,
+    /// The person, where it goes to one.
+    person: Option<String>,
+}
+
+impl Outgoing {
+    /// `None` for a device without a name.
+    fn new(target: Target, devices: &[(Subscription, DeviceName)]) -> Option<Self> {
+        let Target { channel, to } = target;
+        let (recipient, person) = match to {
+            Recipient::Device(device) => {
+                let mut known = devices.iter();
+                let (_, name) = known.find(|(known, _)| *known == *device)?;
+                (written_device(&name.id), Some(name.person.clone()))
+            }
+            to => {
+                let recipient = written(&to)?;
+                let person = match to {
+                    Recipient::Person { name, .. } => Some(name),
+                    Recipient::Group(_) | Recipient::Endpoint | Recipient::Device(_) => None,
+                };
+                (recipient, person)
+            }
+        };
+        Some(Self {
+            channel,
+            recipient,
+            person,
+        })
     }
 }
 

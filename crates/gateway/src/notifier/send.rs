@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_elicit_channels::timing::retry_pause;
-use mcp_elicit_channels::{ChannelError, Event, MessageRef, Notice, NotificationId, Recipient};
+use mcp_elicit_channels::{
+    Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Recipient,
+};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::RecordError;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 
 use super::Notifier;
-use super::content::read;
+use super::content::{device_of, read};
 
 /// The number of messages that are on their way at once. Each ends well within the lease.
 const AT_ONCE: usize = 16;
@@ -113,8 +115,18 @@ impl Notifier {
         let (Some(event), Some(id), Some(team)) = (event, id, row.team.as_deref()) else {
             return failed("unreadable");
         };
-        let Some(to) = read(&message.recipient, rules.people()) else {
-            return skipped("not-in-file");
+        let to = match device_of(&message.recipient) {
+            Some(id) => {
+                let found = self.devices.as_ref().and_then(|devices| devices.find(id));
+                found
+                    .map(|found| Recipient::Device(Box::new(found)))
+                    .ok_or("device-gone")
+            }
+            None => read(&message.recipient, rules.people()).ok_or("not-in-file"),
+        };
+        let to = match to {
+            Ok(to) => to,
+            Err(why) => return skipped(why),
         };
         let is_over = !row.lifecycle.is_open();
         if is_over && event.asks_to_act() && to != Recipient::Endpoint {
@@ -143,6 +155,17 @@ impl Notifier {
         message: &Notification,
         notice: &Notice,
     ) -> Result<Result<MessageRef, ChannelError>, RecordError> {
+        if let Some(id) = device_of(&message.recipient) {
+            let Some(devices) = &self.devices else {
+                return Ok(Err(ChannelError::AddressGone));
+            };
+            // The end of a question takes the place of what was shown of it before.
+            let sent = devices.sender().send(notice).await;
+            if sent == Err(ChannelError::AddressGone) {
+                devices.forget(id);
+            }
+            return Ok(sent);
+        }
         let Some(channel) = self.open().channels.named(&message.channel) else {
             return Ok(Err(ChannelError::AddressGone));
         };

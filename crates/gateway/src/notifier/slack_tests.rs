@@ -87,6 +87,7 @@ impl Rig {
             channels(&text, &rules),
             Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}"))),
             Arc::new(move || only.load(Ordering::Relaxed)),
+            None,
         );
         let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
         let (current, logins) = (teams.clone(), Arc::new(of_gateway.logins()));

@@ -185,7 +185,7 @@ fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
     let config = ConfiguredChannels::read(text, &rules).unwrap();
     let open = OpenChannels::open(Some(&config), &rules).unwrap();
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));
-    let notifier = Notifier::new(record.clone(), teams, open, links, Arc::new(|| false));
+    let notifier = Notifier::new(record.clone(), teams, open, links, Arc::new(|| false), None);
     (notifier, rules)
 }
 

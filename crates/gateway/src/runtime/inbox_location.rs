@@ -79,7 +79,7 @@ impl Runtime {
                 login: login.clone(),
                 // As they are at each act.
                 rules: Arc::new(move || teams.rules()),
-                push: None,
+                push: self.push_offer(),
             }
         });
         Serving {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::Router;
+use jiff::tz::TimeZone;
 use mcp_elicit_channels::OpenError;
+use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_policy::Rules;
@@ -11,8 +13,8 @@ use mcp_elicit_record::clock;
 
 use super::inbox_location::Beside;
 use super::{Folder, Runtime, StartError};
-use crate::config::Config;
-use crate::notifier::{Notifier, OpenChannels, SlackPeople};
+use crate::config::{Config, zone_of};
+use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
 
 /// The channels of a configuration that is about to be in force.
 pub(super) type NextChannels = Arc<OpenChannels>;
@@ -23,6 +25,29 @@ const STALE: std::time::Duration = std::time::Duration::from_hours(24);
 /// Opens the channels of a configuration.
 pub(super) fn next_channels(config: &Config, rules: &Rules) -> Result<NextChannels, OpenError> {
     OpenChannels::open(config.channels.as_deref(), rules)
+}
+
+/// Opens web push to the devices of people, where people log in.
+fn devices(
+    config: &Config,
+    folder: &Folder,
+    rules: &Rules,
+) -> Result<Option<Arc<Devices>>, StartError> {
+    let tables = config.channels.as_ref().map(|channels| &channels.tables);
+    let Some(push) = tables.and_then(|tables| tables.push.as_ref()) else {
+        return Ok(None);
+    };
+    if config.login.is_none() {
+        tracing::warn!(
+            "[channels.push]: nobody is told by web push, since people add their devices where they log in, and there is no [login]"
+        );
+        return Ok(None);
+    }
+    let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
+    let opened = Devices::open(push, &folder.state, zone);
+    opened
+        .map(Some)
+        .map_err(|error| StartError::Channels(Box::new(error)))
 }
 
 impl Runtime {
@@ -51,9 +76,15 @@ impl Runtime {
             open,
             self.links(),
             Arc::new(pages_only),
+            devices(config, folder, &teams.rules())?,
         );
         self.notifier = Some(notifier);
         Ok(())
+    }
+
+    /// Returns what the pages need for web push, where it is configured.
+    pub(super) fn push_offer(&self) -> Option<PushOffer> {
+        self.notifier.as_ref()?.push_offer()
     }
 
     /// Starts to tell people of questions, where the configuration has channels.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
+use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_policy::Rules;
 
 use super::inbox_location::Beside;
@@ -30,6 +31,10 @@ pub(super) fn next_channels(_: &Config, _: &Rules) -> Result<NextChannels, Infal
 impl Runtime {
     pub(super) fn open_notifier(&mut self, _: &Config, _: &Folder) -> Result<(), StartError> {
         Ok(())
+    }
+
+    pub(super) fn push_offer(&self) -> Option<PushOffer> {
+        None
     }
 
     pub(super) fn start_notifier(&self) {}

@@ -1,0 +1,129 @@
+//! Web push to the devices of people: browsers that were added on the inbox's pages.
+
+use std::io;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use mcp_elicit_channels::config::PushConfig;
+use mcp_elicit_channels::http::{HttpError, Networks};
+use mcp_elicit_channels::push::{Push, Subscription, VapidError, VapidKey};
+use mcp_elicit_inbox::login::PushOffer;
+use mcp_elicit_inbox::login::table::Logins;
+use mcp_elicit_inbox::login::table::devices::{Device, DeviceKeys};
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::state_file;
+
+/// The largest key that is read, in bytes.
+const LONGEST_KEY: u64 = 4_096;
+
+/// Web push, and the devices that were added for it.
+pub(crate) struct Devices {
+    logins: Logins,
+    push: Arc<Push>,
+}
+
+/// Web push that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DevicesError {
+    /// The file of the key.
+    #[error("[channels.push]: push.key in the state folder cannot be read or made")]
+    File(#[source] io::Error),
+    /// The key.
+    #[error(
+        "[channels.push]: push.key in the state folder; remove it for a new one, which ends every device"
+    )]
+    Key(#[from] VapidError),
+    /// The sender.
+    #[error("[channels.push]")]
+    Sender(#[from] HttpError),
+}
+
+impl Devices {
+    /// Opens web push with the key of the state folder, which is made at the first use.
+    pub(crate) fn open(
+        config: &PushConfig,
+        folder: &StateFolder,
+        zone: TimeZone,
+    ) -> Result<Arc<Self>, DevicesError> {
+        let networks = if config.allow_private {
+            Networks::Any
+        } else {
+            Networks::Public
+        };
+        let key = VapidKey::from_pkcs8(&key(folder)?)?;
+        Ok(Arc::new(Self {
+            logins: folder.logins(),
+            push: Arc::new(Push::new(config, key, networks, zone)?),
+        }))
+    }
+
+    /// Returns what the pages need to add a device.
+    pub(crate) fn offer(&self) -> PushOffer {
+        let push = Arc::clone(&self.push);
+        PushOffer {
+            public_key: push.public_key(),
+            check: Arc::new(move |keys| {
+                let subscription = subscription(keys)?;
+                push.check(&subscription)
+                    .map_err(|_| UNKNOWN_SERVICE.to_owned())
+            }),
+        }
+    }
+
+    /// Returns the sender.
+    pub(super) fn sender(&self) -> &Push {
+        &self.push
+    }
+
+    /// Returns the devices of a person: the public name of each, and its subscription.
+    pub(super) fn of(&self, person: &str) -> Vec<(String, Subscription)> {
+        let table = match self.logins.table() {
+            Ok(table) => table,
+            Err(error) => {
+                tracing::warn!(%error, "the devices of people cannot be read, so that none is notified");
+                return Vec::new();
+            }
+        };
+        let devices = table.devices_of(person);
+        let usable = |device: &Device| Some((device.id().to_owned(), read(device)?));
+        devices.filter_map(usable).collect()
+    }
+
+    /// Returns the subscription of a device that is still there.
+    pub(super) fn find(&self, id: &str) -> Option<Subscription> {
+        read(self.logins.table().ok()?.device(id)?)
+    }
+
+    /// Ends a device that its push service does not know any more.
+    pub(super) fn forget(&self, id: &str) {
+        if let Err(error) = self.logins.end_device(|device| device.id() == id) {
+            tracing::warn!(%error, %id, "a device that is gone could not be removed");
+        }
+    }
+}
+
+/// The refusal of an endpoint, for the person.
+const UNKNOWN_SERVICE: &str = "The push service of this browser is not one that this gateway may send to. Whoever runs it can allow it.";
+
+fn subscription(keys: &DeviceKeys) -> Result<Subscription, String> {
+    Subscription::new(&keys.endpoint, &keys.p256dh, &keys.auth)
+        .map_err(|_| "The browser's subscription cannot be used.".to_owned())
+}
+
+fn read(device: &Device) -> Option<Subscription> {
+    subscription(device.keys()).ok()
+}
+
+/// Returns the key of the state folder, as PKCS#8.
+fn key(folder: &StateFolder) -> Result<Vec<u8>, DevicesError> {
+    use std::io::Read as _;
+    let path = folder.push_key();
+    if !path.exists() {
+        state_file::create_once(&path, &VapidKey::generate()?).map_err(DevicesError::File)?;
+    }
+    let file = std::fs::File::open(&path).map_err(DevicesError::File)?;
+    let mut bytes = Vec::new();
+    let read = file.take(LONGEST_KEY).read_to_end(&mut bytes);
+    read.map_err(DevicesError::File)?;
+    Ok(bytes)
+}
