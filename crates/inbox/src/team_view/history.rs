@@ -16,7 +16,12 @@ use crate::login::directory::DirectoryNow;
 const NAMES: usize = 20;
 
 /// Events whose messages ask people to act; of others, nothing is said.
-const ASKING: [&str; 4] = ["asked", "reminded", "escalated", "delegated"];
+const ASKING: [&str; 4] = [
+    "question.asked",
+    "question.reminded",
+    "question.escalated",
+    "question.delegated",
+];
 
 /// A line, with the time by which it is put in order.
 struct Line {
