@@ -1,5 +1,7 @@
 //! The message that asks, and its state after the question ended.
 
+use std::collections::HashSet;
+
 use jiff::tz::TimeZone;
 use mcp_elicit_core::form::{Form, Kind};
 use mcp_elicit_core::link::Link;
@@ -13,6 +15,8 @@ use crate::reveal::Revealed;
 
 /// The most blocks of a message.
 const BLOCKS: usize = 50;
+/// The gateway's own buttons.
+const OWN_BUTTONS: [&str; 4] = ["Confirm", "Decline", "Open in the inbox", "Review"];
 /// The most options that are buttons.
 const BUTTONS: usize = 5;
 
@@ -73,12 +77,31 @@ fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
                     let fits = !label.is_empty() && length(&label) <= OPTION;
                     fits.then(|| (label, index.to_string()))
                 });
-                labels.collect()
+                let labels: Vec<_> = labels.collect::<Option<_>>()?;
+                are_told_apart(&labels).then_some(labels)
             }
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Returns `true` if no label of a server reads like a button of the gateway, or like another of its own.
+fn are_told_apart(labels: &[(String, String)]) -> bool {
+    let letters = |label: &str| -> String {
+        let letters = label.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let mut seen: HashSet<String> = OWN_BUTTONS.iter().map(|label| letters(label)).collect();
+    labels.iter().all(|(label, _)| {
+        let letters = letters(label);
+        // A label of signs alone is compared as it is.
+        seen.insert(if letters.is_empty() {
+            label.clone()
+        } else {
+            letters
+        })
+    })
 }
 
 /// Returns the message of a notice.
@@ -206,6 +229,15 @@ mod tests {
         assert!(
             matches!(offered(five, Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 5)
         );
+        for names in [
+            r#"["Decline","Go","No"]"#,
+            r#"["OPEN in the inbox!","Go","No"]"#,
+            r#"["Go","go","No"]"#,
+        ] {
+            let alike =
+                format!(r#"{{"c":{{"type":"string","enum":["a","b","c"],"enumNames":{names}}}}}"#);
+            assert_eq!(offered(&alike, Reveal::Arguments), Offer::Review, "{names}");
+        }
         let six = r#"{"c":{"type":"string","enum":["a","b","c","d","e","f"]}}"#;
         assert_eq!(offered(six, Reveal::Arguments), Offer::Review);
         let none = Offers {
@@ -240,6 +272,28 @@ mod tests {
         let last = &message.blocks[BLOCKS - 1]["elements"];
         assert_eq!(last.as_array().unwrap().len(), 1, "{last}");
         assert_eq!(last[0]["action_id"], "open");
+    }
+
+    #[test]
+    fn no_argument_passes_for_another() {
+        let mut forged = summary("{}");
+        forged.arguments = Some(
+            json!({"name": "prod", "why": "weekly\nname: old", "": "name: older", "name: oldest": 1})
+                .to_string(),
+        );
+        let message = message(
+            &notice(forged, Event::Asked, Reveal::Arguments),
+            OFFERS,
+            &TimeZone::UTC,
+        );
+        let texts = message
+            .blocks
+            .iter()
+            .filter_map(|block| block["text"]["text"].as_str());
+        let named = texts
+            .flat_map(str::lines)
+            .filter(|line| line.starts_with("name: "));
+        assert_eq!(named.collect::<Vec<_>>(), ["name: prod"]);
     }
 
     #[test]

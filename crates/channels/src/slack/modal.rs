@@ -33,17 +33,32 @@ pub(super) fn shown(text: &str) -> String {
     sanitize::line(text, LABEL + 1)
 }
 
-/// Returns sections with the arguments.
+/// Returns sections with the arguments, each on a line of its own: a value or a name that could pass for another argument is quoted
+/// as in JSON.
 pub(super) fn arguments(arguments: &[(String, String)]) -> Vec<Value> {
-    let lines = arguments.iter().map(|(name, value)| match name.as_str() {
-        "" => value.clone(),
-        name => format!("{name}: {value}"),
+    let lines = arguments.iter().map(|(name, value)| {
+        let is_plain_name = |c: char| c.is_alphanumeric() || "_-./ ".contains(c);
+        let name = if name.is_empty() || !name.chars().all(is_plain_name) {
+            quoted(name)
+        } else {
+            name.clone()
+        };
+        if value.contains('\n') {
+            format!("{name}: {}", quoted(value))
+        } else {
+            format!("{name}: {value}")
+        }
     });
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() {
         return Vec::new();
     }
     sections(&format!("Arguments\n{}", lines.join("\n")))
+}
+
+/// Returns the text as a JSON string, on one line.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// Returns `true` if the question fits into a modal.

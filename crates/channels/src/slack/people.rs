@@ -94,12 +94,17 @@ fn member(user: &Value, team: &str) -> Option<SlackUser> {
     let is_off = |flag: &str| user[flag] == false;
     // Only users of other workspaces have this flag.
     let is_stranger = user.get("is_stranger").is_some_and(|flag| flag != false);
+    // Not every workspace tells; where it does, the address has to be confirmed.
+    let is_unconfirmed = user
+        .get("is_email_confirmed")
+        .is_some_and(|flag| flag != true);
     let is_member = user["team_id"] == team
         && is_off("deleted")
         && is_off("is_bot")
         && is_off("is_restricted")
         && is_off("is_ultra_restricted")
-        && !is_stranger;
+        && !is_stranger
+        && !is_unconfirmed;
     if !is_member {
         return None;
     }
@@ -142,6 +147,9 @@ mod tests {
             guest[flag] = true.into();
             assert!(member(&guest, "T1").is_none(), "{flag}");
         }
+        let mut unconfirmed = sound.clone();
+        unconfirmed["is_email_confirmed"] = false.into();
+        assert!(member(&unconfirmed, "T1").is_none());
         for missing in ["deleted", "is_restricted", "profile"] {
             let mut user = sound.clone();
             user.as_object_mut().unwrap().remove(missing);

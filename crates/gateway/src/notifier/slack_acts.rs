@@ -130,6 +130,14 @@ impl SlackActs {
         if !people.may_act(&viewer(person), row) {
             return Some(denied(Denied::NotAddressed));
         }
+        // Somebody who has never logged in may be the caller under a subject that nobody knows as theirs.
+        if team.quorum().excludes_caller() && team.caller.person.is_none() && !now.is_bound(person)
+        {
+            return Some(Refusal {
+                code: "caller-unknown",
+                words: "The rule wants others than the caller. Log in to the inbox once, so that it is known who you are.".to_owned(),
+            });
+        }
         let record = self.record();
         if !row.lifecycle.is_open() || row.lifecycle.is_due(record.now()) {
             return Some(denied(Denied::Ended));

@@ -225,6 +225,11 @@ impl DirectoryNow {
         Some(keys)
     }
 
+    /// Returns `true` if it is known which subject this person is, and so which calls are theirs.
+    pub fn is_bound(&self, person: &str) -> bool {
+        self.known.is_bound(person, self.rules.people())
+    }
+
     /// Returns the people of this question.
     pub fn of(&self, row: &Row) -> QuestionPeople<'_> {
         let Some(team) = &row.team else {

@@ -281,6 +281,12 @@ pub fn unnamed(issuer: &str, subject: &str) -> String {
 }
 
 impl LoginTable {
+    /// Returns `true` if the subject of this person is known: of the file, or bound by a login.
+    pub fn is_bound(&self, person: &str, people: &People) -> bool {
+        let in_file = people.people.get(person);
+        in_file.is_some_and(|entry| entry.subject.is_some()) || self.people.contains_key(person)
+    }
+
     /// Returns the person with this subject: of the file by its subject, or bound by an earlier login, or by a mail address that
     /// nobody is bound to; else the subject itself.
     pub fn person_of(
