@@ -488,7 +488,7 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
         person: Some(caller.to_owned()),
         issuer: "https://id".to_owned(),
         subject: format!("s-{caller}"),
-        name: String::new(),
+        ..TeamCaller::default()
     };
     let team = Team::new("r", "d", caller, plan, Vec::new(), Duration::from_hours(1));
     Row {
