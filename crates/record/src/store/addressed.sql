@@ -7,6 +7,8 @@ CREATE TABLE addressed (
   PRIMARY KEY (key, open, question)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX addressed_question ON addressed (question);
+-- Questions of no rule are their callers': those of one list are found without reading the others.
+CREATE INDEX question_ruleless ON question (open) WHERE team IS NULL;
 CREATE VIEW listed_under AS
   SELECT question.id AS question, question.open AS open, entry.value AS key
     FROM question, json_each(question.team, '$.quorum.to') AS entry

@@ -55,8 +55,8 @@ const UNDER_OPEN: &str = "WHERE open = 1 AND id IN ( \
 const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
       SELECT question FROM addressed WHERE open = 0 AND key IN (SELECT value FROM json_each(?1)) \
       UNION ALL SELECT id FROM ( \
-        SELECT id, team, body FROM question WHERE open = 0 ORDER BY ended_at DESC, rowid DESC LIMIT 10000) \
-        WHERE team IS NULL AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
+        SELECT id, body FROM question WHERE open = 0 AND team IS NULL ORDER BY ended_at DESC, rowid DESC LIMIT 10000) \
+        WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
 
 /// Rows that something is to be done about.
