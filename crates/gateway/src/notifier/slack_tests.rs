@@ -119,9 +119,11 @@ impl Rig {
     }
 
     async fn click(&self, user: &str, action: &str, value: &str) -> Value {
-        let replies = self
-            .deliver(json!({"payload": click(user, action, value)}))
-            .await;
+        let mut payload = click(user, action, value);
+        // No two clicks are the same request.
+        let known: usize = self.notes_read.borrow().values().sum();
+        payload["actions"][0]["action_ts"] = known.to_string().into();
+        let replies = self.deliver(json!({"payload": payload})).await;
         assert_eq!(replies[0]["status"], 200, "{replies:?}");
         self.note_to(user).await
     }
