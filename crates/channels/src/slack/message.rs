@@ -78,7 +78,7 @@ fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
                     fits.then(|| (label, index.to_string()))
                 });
                 let labels: Vec<_> = labels.collect::<Option<_>>()?;
-                are_told_apart(&labels).then_some(labels)
+                are_distinct(&labels).then_some(labels)
             }
             _ => None,
         },
@@ -87,7 +87,7 @@ fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
 }
 
 /// Returns `true` if no label of a server reads like a button of the gateway, or like another of its own.
-fn are_told_apart(labels: &[(String, String)]) -> bool {
+fn are_distinct(labels: &[(String, String)]) -> bool {
     let letters = |label: &str| -> String {
         let letters = label.chars().filter(|c| c.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
