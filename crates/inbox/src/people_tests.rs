@@ -82,6 +82,15 @@ async fn rig(need: u8) -> Rig {
 }
 
 async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
+    serve_asking_again(listener, need, mode, Duration::from_hours(1)).await
+}
+
+async fn serve_asking_again(
+    listener: TcpListener,
+    need: u8,
+    mode: LoginMode,
+    recheck: Duration,
+) -> Rig {
     let folder = tempfile::tempdir().unwrap();
     let lease = LockFile::unshared().unwrap();
     let record = Arc::new(Record::new(
@@ -117,7 +126,7 @@ async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
                 idle: Duration::from_hours(1),
                 max: Duration::from_hours(2),
             },
-            recheck: Duration::from_hours(1),
+            recheck,
             stale: Duration::from_hours(1),
         },
         rules: Arc::new(move || Arc::clone(&rules)),
@@ -1003,6 +1012,8 @@ async fn the_installed_app_has_a_manifest_a_worker_and_icons() {
 mod provider {
     use std::collections::BTreeMap;
 
+    use mcp_elicit_testkit::issuer::Issuer;
+
     use super::*;
     use crate::login::OidcLogin;
 
@@ -1158,6 +1169,120 @@ mod provider {
             .await;
         assert!(out.status == 200 || out.status == 303, "{}", out.body);
         assert_eq!(browser.request("GET", &question, "").await.status, 303);
+    }
+
+    /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
+    async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let mode = login(issuer.url());
+        // Every act asks the issuer.
+        let mut rig = serve_asking_again(listener, 1, mode, Duration::ZERO).await;
+        let mut plan = plan(1);
+        plan.ask.to = vec![Addressee::Group("leads".to_owned())];
+        let caller = TeamCaller {
+            person: Some("cy".to_owned()),
+            ..TeamCaller::default()
+        };
+        let team = Team::new(
+            "leads",
+            "r",
+            caller,
+            &plan,
+            Vec::new(),
+            Duration::from_hours(1),
+        );
+        let asked = sample::raised_for(&rig.record, Some(team.to_plan().unwrap()));
+        rig.id = asked.await.unwrap();
+        let mut browser = Browser::default();
+        let begun = browser
+            .request("GET", &format!("http://{at}/login"), "")
+            .await;
+        let address = begun.header("location").unwrap().to_owned();
+        let back = format!("http://{at}/login/return");
+        let answer = browser.sign_in(&address, "", &back).await;
+        let entered = browser.request("GET", &answer, "").await;
+        assert_eq!(entered.status, 303, "{}", entered.body);
+        let question = format!("http://{at}/q/{}", rig.id);
+        (rig, browser, question)
+    }
+
+    async fn decline(browser: &mut Browser, question: &str) -> Reply {
+        let page = browser.request("GET", question, "").await;
+        assert_eq!(page.status, 200, "{}", page.head);
+        let form = format!("csrf={}&version=0", page.csrf());
+        browser
+            .request("POST", &format!("{question}/decline"), &form)
+            .await
+    }
+
+    const LEADS: &str = r#"{"groups": ["leads", "staff"]}"#;
+
+    fn claims(text: &str) -> serde_json::Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
+        // The issuer is asked by a refresh, or with the access token.
+        for refreshes in [true, false] {
+            let issuer = Issuer::start();
+            issuer.set_refreshes(refreshes);
+            issuer.sign_in_as("gil", claims(LEADS));
+            let (rig, mut browser, question) = at_issuer(&issuer).await;
+            let page = browser.request("GET", &question, "").await;
+            let form = format!("csrf={}&version=0", page.csrf());
+            // Claims that have not changed hold up nothing.
+            let commented = format!("{form}&text=hm");
+            let kept = browser
+                .request("POST", &format!("{question}/comment"), &commented)
+                .await;
+            assert_eq!(kept.status, 303, "{}", kept.body);
+            issuer.sign_in_as("gil", claims(r#"{"groups": ["staff"]}"#));
+            let refused = browser
+                .request("POST", &format!("{question}/decline"), &form)
+                .await;
+            assert_eq!(refused.status, 403, "{}", refused.head);
+            assert!(
+                refused.body.contains("you have left a group"),
+                "{}",
+                refused.body
+            );
+            assert!(phase(&rig).await.is_open());
+            // Nobody of the file's groups any more.
+            let gone = browser.request("GET", &question, "").await;
+            assert_ne!(gone.status, 200);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_is_not_known_at_the_provider_any_more_is_logged_out_at_the_next_act() {
+        for refreshes in [true, false] {
+            let issuer = Issuer::start();
+            issuer.set_refreshes(refreshes);
+            issuer.sign_in_as("gil", claims(LEADS));
+            let (rig, mut browser, question) = at_issuer(&issuer).await;
+            issuer.set_ended(true);
+            let refused = decline(&mut browser, &question).await;
+            let to = refused.header("location").unwrap_or_default();
+            assert!(
+                refused.status == 403 || to.contains("/login"),
+                "{}",
+                refused.head
+            );
+            assert!(phase(&rig).await.is_open());
+            assert_eq!(browser.request("GET", &question, "").await.status, 303);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
+        let issuer = Issuer::start();
+        issuer.sign_in_as("gil", claims(LEADS));
+        let (rig, mut browser, question) = at_issuer(&issuer).await;
+        issuer.set_down(true);
+        assert_eq!(decline(&mut browser, &question).await.status, 303);
+        assert_eq!(phase(&rig).await, Phase::Declined);
     }
 
     #[tokio::test]

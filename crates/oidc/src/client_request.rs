@@ -1,4 +1,5 @@
-//! Requests of this program, as the provider's client, to its endpoints: introspection (RFC 7662) and token exchange (RFC 8693).
+//! Requests of this program, as the provider's client, to its endpoints: introspection (RFC 7662), token exchange (RFC 8693), and the claims of
+//! a person.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-use crate::{OidcError, Provider};
+use crate::{Metadata, OidcError, Provider, Subject};
 
 /// The grant type of a token exchange.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -95,6 +96,39 @@ impl Provider {
                 .expires_in
                 .map_or(USUAL_LIFETIME, Duration::from_secs),
         })
+    }
+
+    /// Returns what the provider says now of the person whose access token it is (OpenID Connect Core 5.3); `None` where it tells nobody.
+    ///
+    /// # Errors
+    /// When the provider does not take the token ([`OidcError::Denied`]), answers what cannot be trusted, or cannot be asked.
+    pub async fn userinfo(
+        &self,
+        metadata: &Metadata,
+        access_token: &str,
+        subject: &Subject,
+    ) -> Result<Option<Map<String, Value>>, OidcError> {
+        let Some(endpoint) = metadata.userinfo_endpoint.as_deref() else {
+            return Ok(None);
+        };
+        let request = Request::get(endpoint)
+            .header(ACCEPT, "application/json")
+            .header(AUTHORIZATION, format!("Bearer {access_token}"))
+            .body(Vec::new())
+            .map_err(|_| OidcError::Odd("the access token fits no header".to_owned()))?;
+        let response = self.http().send(request).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(OidcError::Denied),
+            status => return Err(OidcError::Unreachable(format!("it answers {status}"))),
+        }
+        let claims: Map<String, Value> = serde_json::from_slice(response.body())
+            .map_err(|_| OidcError::Odd("the answer about a person is none".to_owned()))?;
+        // Another person's claims must not be taken for this one's (5.3.2).
+        if claims.get("sub").and_then(Value::as_str) != Some(subject.subject()) {
+            return Err(OidcError::Odd("an answer about another person".to_owned()));
+        }
+        Ok(Some(claims))
     }
 
     /// Returns the provider's answer about a token.

@@ -38,6 +38,22 @@ impl From<HttpError> for OidcError {
 }
 
 impl OidcError {
+    /// Returns `true` if a grant that was good has ended: the provider takes its token no more, or the person is not let in any more.
+    ///
+    /// ```
+    /// use mcp_elicit_oidc::OidcError;
+    ///
+    /// assert!(OidcError::from_code("invalid_grant").ends_grant());
+    /// assert!(!OidcError::from_code("temporarily_unavailable").ends_grant());
+    /// ```
+    pub fn ends_grant(&self) -> bool {
+        match self {
+            Self::Denied => true,
+            Self::Setup(code) => code == "invalid_grant",
+            Self::WrongIssuer | Self::Unreachable(_) | Self::Odd(_) => false,
+        }
+    }
+
     /// The error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core 3.1.2.6. Only codes that are known are
     /// repeated: the others may be texts of an unknown author for a reader.
     pub fn from_code(code: &str) -> Self {

@@ -106,6 +106,8 @@ pub struct Metadata {
     #[serde(default)]
     pub(crate) introspection_endpoint: Option<String>,
     #[serde(default)]
+    pub(crate) userinfo_endpoint: Option<String>,
+    #[serde(default)]
     end_session_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
@@ -163,6 +165,7 @@ impl Provider {
             token_endpoint: token,
             jwks_uri: None,
             introspection_endpoint: None,
+            userinfo_endpoint: None,
             end_session_endpoint: None,
             token_endpoint_auth_methods_supported: None,
             introspection_endpoint_auth_methods_supported: None,
@@ -332,6 +335,7 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
     let others = [
         &known.jwks_uri,
         &known.introspection_endpoint,
+        &known.userinfo_endpoint,
         &known.end_session_endpoint,
     ];
     let others = others.into_iter().flatten();
@@ -469,6 +473,7 @@ mod tests {
             ("authorization_endpoint", "javascript:alert(1)".into()),
             ("jwks_uri", "http://a.example/keys".into()),
             ("introspection_endpoint", "http://a.example/look".into()),
+            ("userinfo_endpoint", "http://a.example/who".into()),
             ("end_session_endpoint", "javascript:alert(1)".into()),
             (
                 "code_challenge_methods_supported",

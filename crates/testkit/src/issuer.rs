@@ -1,4 +1,4 @@
-//! An issuer of tokens that does what a test says: it signs anything, changes its keys, and stops answering. A real provider does none of it,
+//! An issuer of tokens that does what a test says: it signs anything, changes its keys and what it says of people, and stops answering. A real provider does none of it,
 //! so it stands beside one, and takes the part of those who attack.
 
 use std::collections::{BTreeMap, HashMap};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use axum::extract::{Form, State};
+use axum::extract::{Form, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -40,6 +40,16 @@ struct IssuerState {
     introspected: Mutex<HashMap<String, Value>>,
     /// The forms of token requests, with their `Authorization`.
     exchanges: Mutex<Vec<BTreeMap<String, String>>>,
+    /// The subject of the person who signs in next.
+    person: Mutex<String>,
+    /// The claims of people, by subject.
+    people: Mutex<HashMap<String, Value>>,
+    /// The subject, the client and the nonce of each grant, by number.
+    grants: Mutex<Vec<[String; 3]>>,
+    /// `true` if grants come without a refresh token.
+    has_no_refresh: AtomicBool,
+    /// `true` if people are not known any more.
+    has_ended: AtomicBool,
 }
 
 impl Issuer {
@@ -58,6 +68,8 @@ impl Issuer {
             .route("/keys", get(keys))
             .route("/introspect", post(introspect))
             .route("/token", post(token))
+            .route("/authorize", get(authorize))
+            .route("/userinfo", get(userinfo))
             .with_state(state.clone());
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -87,17 +99,8 @@ impl Issuer {
     }
 
     /// Returns a token with this header, signed with the present key whatever the header says.
-    ///
-    /// # Panics
-    /// Never: the keys are sound.
     pub fn sign_under(&self, header: &Value, claims: &Value) -> String {
-        let part = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
-        let signed = format!("{}.{}", part(header), part(claims));
-        let key = key(self.state.rotations.load(Ordering::SeqCst));
-        let signature = key
-            .sign(&CoreJwsSigningAlgorithm::EdDsa, signed.as_bytes())
-            .unwrap();
-        format!("{signed}.{}", BASE64URL_NOPAD.encode(&signature))
+        signed(&self.state, header, claims)
     }
 
     /// Returns the id of the present key.
@@ -129,6 +132,28 @@ impl Issuer {
         known.insert(token.to_owned(), answer);
     }
 
+    /// Sets the claims of a person, who signs in next.
+    ///
+    /// # Panics
+    /// When another thread has.
+    pub fn sign_in_as(&self, subject: &str, claims: Value) {
+        subject.clone_into(&mut self.state.person.lock().unwrap());
+        let mut people = self.state.people.lock().unwrap();
+        people.insert(subject.to_owned(), claims);
+    }
+
+    /// Gives people who sign in from now on no refresh token, or gives it again.
+    pub fn set_refreshes(&self, refreshes: bool) {
+        self.state
+            .has_no_refresh
+            .store(!refreshes, Ordering::SeqCst);
+    }
+
+    /// Ends the accounts of all people, or opens them again: their tokens are refused.
+    pub fn set_ended(&self, has_ended: bool) {
+        self.state.has_ended.store(has_ended, Ordering::SeqCst);
+    }
+
     /// Returns the forms of the token requests so far, with the member `authorization` for the header.
     ///
     /// # Panics
@@ -136,6 +161,16 @@ impl Issuer {
     pub fn exchanges(&self) -> Vec<BTreeMap<String, String>> {
         self.state.exchanges.lock().unwrap().clone()
     }
+}
+
+fn signed(state: &IssuerState, header: &Value, claims: &Value) -> String {
+    let part = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
+    let signed = format!("{}.{}", part(header), part(claims));
+    let key = key(state.rotations.load(Ordering::SeqCst));
+    let signature = key
+        .sign(&CoreJwsSigningAlgorithm::EdDsa, signed.as_bytes())
+        .unwrap();
+    format!("{signed}.{}", BASE64URL_NOPAD.encode(&signature))
 }
 
 fn kid(rotations: usize) -> String {
@@ -163,6 +198,7 @@ async fn metadata(State(state): State<Arc<IssuerState>>) -> Response {
         "token_endpoint": format!("{url}/token"),
         "jwks_uri": format!("{url}/keys"),
         "introspection_endpoint": format!("{url}/introspect"),
+        "userinfo_endpoint": format!("{url}/userinfo"),
     }))
     .into_response()
 }
@@ -188,7 +224,83 @@ async fn introspect(
     Json(answer.cloned().unwrap_or_else(|| json!({"active": false}))).into_response()
 }
 
-/// The token endpoint: a token that names the one that was exchanged and for what.
+/// The authorization endpoint: whoever signs in next is sent back at once.
+async fn authorize(
+    State(state): State<Arc<IssuerState>>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let asked = |name: &str| query.get(name).cloned().unwrap_or_default();
+    let person = state.person.lock().unwrap().clone();
+    let mut grants = state.grants.lock().unwrap();
+    grants.push([person, asked("client_id"), asked("nonce")]);
+    let (back, number) = (asked("redirect_uri"), grants.len());
+    let to = format!("{back}?code={number}&state={}", asked("state"));
+    (StatusCode::FOUND, [("location", to)]).into_response()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a token ends at a time of day")]
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+/// The tokens of a grant of this number, with the person's claims as they are now.
+fn tokens_of(state: &IssuerState, number: &str, is_first: bool) -> Response {
+    let grant = number.parse::<usize>().ok().and_then(|number| {
+        let grants = state.grants.lock().unwrap();
+        grants.get(number.checked_sub(1)?).cloned()
+    });
+    let grant = grant.filter(|_| !state.has_ended.load(Ordering::SeqCst));
+    let Some([person, client, nonce]) = grant else {
+        let refusal = Json(json!({"error": "invalid_grant"}));
+        return (StatusCode::BAD_REQUEST, refusal).into_response();
+    };
+    let people = state.people.lock().unwrap();
+    let mut claims = people.get(&person).cloned().unwrap_or_else(|| json!({}));
+    claims["iss"] = state.url.lock().unwrap().as_str().into();
+    claims["aud"] = client.into();
+    claims["sub"] = person.into();
+    claims["iat"] = now().into();
+    claims["exp"] = (now() + 300).into();
+    if is_first {
+        claims["nonce"] = nonce.into();
+    }
+    let kid = kid(state.rotations.load(Ordering::SeqCst));
+    let header = json!({"alg": "EdDSA", "typ": "JWT", "kid": kid});
+    let mut tokens = json!({
+        "access_token": format!("access-{number}"), "token_type": "Bearer", "expires_in": 300,
+        "id_token": signed(state, &header, &claims),
+    });
+    if !state.has_no_refresh.load(Ordering::SeqCst) {
+        tokens["refresh_token"] = format!("refresh-{number}").into();
+    }
+    Json(tokens).into_response()
+}
+
+/// The claims of the person whose access token it is.
+async fn userinfo(State(state): State<Arc<IssuerState>>, headers: HeaderMap) -> Response {
+    if let Some(down) = down(&state) {
+        return down;
+    }
+    let token = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer access-"));
+    let person = token.and_then(|number| {
+        let grants = state.grants.lock().unwrap();
+        let number = number.parse::<usize>().ok()?.checked_sub(1)?;
+        grants.get(number).map(|[person, ..]| person.clone())
+    });
+    let person = person.filter(|_| !state.has_ended.load(Ordering::SeqCst));
+    let Some(person) = person else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let people = state.people.lock().unwrap();
+    let mut claims = people.get(&person).cloned().unwrap_or_else(|| json!({}));
+    claims["sub"] = person.into();
+    Json(claims).into_response()
+}
+
+/// The token endpoint: the tokens of a person who signs in, or a token that names the one that was exchanged and for what.
 async fn token(
     State(state): State<Arc<IssuerState>>,
     headers: HeaderMap,
@@ -196,6 +308,17 @@ async fn token(
 ) -> Response {
     if let Some(down) = down(&state) {
         return down;
+    }
+    match form.get("grant_type").map(String::as_str) {
+        Some("authorization_code") => {
+            let code = form.get("code").map_or("", String::as_str);
+            return tokens_of(&state, code, true);
+        }
+        Some("refresh_token") => {
+            let token = form.get("refresh_token").map_or("", String::as_str);
+            return tokens_of(&state, token.trim_start_matches("refresh-"), false);
+        }
+        _ => {}
     }
     let authorization = headers
         .get("authorization")

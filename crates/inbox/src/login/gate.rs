@@ -295,6 +295,36 @@ impl Gate {
     }
 }
 
+#[cfg(feature = "teams")]
+impl Gate {
+    /// Returns the person who acts, once the provider was asked again where what it said is too old; `None` where their session has
+    /// ended. The response says so where they have left a group: what they saw may not be for them any more.
+    async fn checked_again(
+        self: &Arc<Self>,
+        viewer: SignedIn,
+    ) -> Result<Option<SignedIn>, Box<Response>> {
+        use super::provider::{Rechecked, recheck};
+        let viewer = Arc::new(viewer);
+        match recheck(self, &viewer).await {
+            Ok(Rechecked::Same) => Ok(Some(Arc::unwrap_or_clone(viewer))),
+            Ok(Rechecked::Ended) => Ok(None),
+            Ok(Rechecked::LeftGroup) => {
+                let line = "The provider says that you have left a group since you logged in. Nothing was done: open the question again to see \
+                            whether it is still addressed to you.";
+                let head = "Your groups have changed";
+                Err(Box::new(self.notice(StatusCode::FORBIDDEN, head, line)))
+            }
+            Err(error) => Err(Box::new(self.failed(&error))),
+        }
+    }
+}
+
+/// Returns `true` if a request does something with a question.
+#[cfg(feature = "teams")]
+fn is_act(request: &Request) -> bool {
+    *request.method() == Method::POST && request.uri().path().contains("/q/")
+}
+
 /// Puts the viewer of a request into its extensions.
 pub(crate) async fn identify(
     State(gate): State<Arc<Gate>>,
@@ -317,6 +347,10 @@ pub(crate) async fn identify(
         }
         #[cfg(feature = "teams")]
         LoginMode::Oidc(_) => match gate.by_cookie(request.headers()) {
+            Ok(Some(viewer)) if is_act(&request) => match gate.checked_again(viewer).await {
+                Ok(viewer) => (viewer, None),
+                Err(response) => return *response,
+            },
             Ok(viewer) => (viewer, None),
             Err(error) => return gate.failed(&error),
         },

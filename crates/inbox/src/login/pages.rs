@@ -143,7 +143,7 @@ async fn log_out(
     gate.note(Event::SessionEnded, &by).await;
     let own = format!("{}/logged-out", gate.site.path());
     #[cfg(feature = "teams")]
-    let elsewhere = super::provider::end_session(&gate).await;
+    let elsewhere = super::provider::end_session(&gate, &signed_in.session).await;
     #[cfg(not(feature = "teams"))]
     let elsewhere: Option<String> = None;
     let mut response = match elsewhere {

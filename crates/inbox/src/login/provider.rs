@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -22,11 +23,16 @@ use super::OidcLogin;
 use super::gate::{Gate, cookie};
 use super::pages::{go, value_of};
 use super::table::Identity;
+use crate::viewer::SignedIn;
 
 /// The time that a person may take at the provider, in milliseconds.
 const FLOW_LIFE: u64 = 10 * 60 * 1000;
 /// The most flows at once; a further one replaces the oldest.
 const MOST_FLOWS: usize = 10_000;
+/// The number of grants above which those of sessions that have ended are forgotten.
+const MANY_GRANTS: usize = 1_024;
+/// The time after which a provider that could not be asked is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// This inbox as the provider's client.
 pub(crate) struct Client {
@@ -38,6 +44,59 @@ pub(crate) struct Client {
     trust_mail: bool,
     /// By state.
     flows: Mutex<HashMap<String, Flow>>,
+    /// The grants of people who are logged in, by session. In memory only: after a restart claims count until they are stale.
+    grants: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldGrant>>>>,
+}
+
+/// The grant of a person who is logged in, with which the provider is asked again who that is.
+struct HeldGrant {
+    subject: Subject,
+    access: String,
+    /// When the access token ends, where the provider said so.
+    access_until: Option<Timestamp>,
+    refresh: Option<String>,
+    id_token: Option<String>,
+    /// `true` once the claims of a person have had that of groups: where it is absent then, there are none.
+    shows_groups: bool,
+    /// When the provider was asked in vain.
+    failed_at: Option<Timestamp>,
+}
+
+impl HeldGrant {
+    fn of(grant: &Grant, subject: Subject, now: Timestamp) -> Self {
+        Self {
+            subject,
+            access: grant.access_token().to_owned(),
+            access_until: grant.expires_in().map(|time| now.after(time)),
+            refresh: grant.refresh_token().map(str::to_owned),
+            id_token: grant.id_token().map(str::to_owned),
+            shows_groups: false,
+            failed_at: None,
+        }
+    }
+
+    /// Takes the tokens of a grant that was made with this one's.
+    fn renew(&mut self, grant: &Grant, now: Timestamp) {
+        grant.access_token().clone_into(&mut self.access);
+        self.access_until = grant.expires_in().map(|time| now.after(time));
+        if let Some(token) = grant.refresh_token() {
+            self.refresh = Some(token.to_owned());
+        }
+        if let Some(token) = grant.id_token() {
+            self.id_token = Some(token.to_owned());
+        }
+    }
+}
+
+/// The result of asking a provider again who a person is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rechecked {
+    /// The person has every group that they had, as far as is known.
+    Same,
+    /// The person has left a group.
+    LeftGroup,
+    /// The provider does not let the person in any more, and the session has ended.
+    Ended,
 }
 
 /// A login that has begun.
@@ -74,7 +133,64 @@ impl Client {
             groups_claim: login.groups_claim.clone(),
             trust_mail: login.trust_mail,
             flows: Mutex::default(),
+            grants: Mutex::default(),
         })
+    }
+
+    fn grants(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<HeldGrant>>>> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the grant of a session.
+    fn hold(&self, session: &str, grant: HeldGrant, live: impl Fn(&str) -> bool) {
+        let mut grants = self.grants();
+        if grants.len() >= MANY_GRANTS {
+            grants.retain(|session, _| live(session));
+        }
+        grants.insert(session.to_owned(), Arc::new(tokio::sync::Mutex::new(grant)));
+    }
+
+    /// Asks the provider who the person of a grant is now; `None` where it does not say.
+    async fn ask(
+        &self,
+        held: &mut HeldGrant,
+        known: &SignedIn,
+        now: Timestamp,
+    ) -> Result<Option<Identity>, OidcError> {
+        let metadata = self.provider.metadata(now.as_millis()).await?;
+        if let Some(refresh) = held.refresh.clone() {
+            let refreshed = self.provider.refresh(&metadata, &refresh, &held.subject);
+            let grant = refreshed.await?;
+            held.renew(&grant, now);
+            if let Some(claims) = grant.claims() {
+                return Ok(Some(self.identity_now(claims, known)));
+            }
+        } else if held.access_until.is_none_or(|until| now >= until) {
+            // A token that has ended by itself says nothing of the person.
+            return Ok(None);
+        }
+        let asked = self
+            .provider
+            .userinfo(&metadata, &held.access, &held.subject);
+        let Some(claims) = asked.await? else {
+            return Ok(None);
+        };
+        held.shows_groups |= claims.contains_key(&self.groups_claim);
+        Ok(held.shows_groups.then(|| self.identity_now(&claims, known)))
+    }
+
+    /// Returns the person of these claims, who is known already.
+    fn identity_now(&self, claims: &Map<String, Value>, known: &SignedIn) -> Identity {
+        let told = self.identity_of(&known.issuer, &known.subject, claims);
+        Identity {
+            name: if told.name.is_empty() {
+                known.name.clone()
+            } else {
+                told.name
+            },
+            mail: told.mail.or_else(|| known.mail.clone()),
+            ..told
+        }
     }
 
     fn begin(&self, state: String, flow: Flow) {
@@ -106,14 +222,18 @@ impl Client {
     /// Returns the person of a grant.
     fn identity(&self, grant: &Grant) -> Option<Identity> {
         let (subject, claims) = (grant.subject()?, grant.claims()?);
+        Some(self.identity_of(subject.issuer(), subject.subject(), claims))
+    }
+
+    fn identity_of(&self, issuer: &str, subject: &str, claims: &Map<String, Value>) -> Identity {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let is_verified =
             self.trust_mail || claims.get("email_verified") == Some(&Value::Bool(true));
         let names = ["name", "preferred_username", "email"];
         let auth_at = claims.get("auth_time").and_then(Value::as_u64);
-        Some(Identity {
-            issuer: subject.issuer().to_owned(),
-            subject: subject.subject().to_owned(),
+        Identity {
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
             name: names
                 .into_iter()
                 .find_map(text)
@@ -123,7 +243,69 @@ impl Client {
             claims: groups(claims, &self.groups_claim),
             sid: text("sid").map(str::to_owned),
             auth_at: auth_at.map(|at| Timestamp::from_millis(at.saturating_mul(1_000))),
-        })
+        }
+    }
+}
+
+/// Asks the provider again who a person is, where what it said is too old for an act. A provider that cannot be asked ends nothing.
+///
+/// # Errors
+/// When the logins cannot be read or written.
+pub(super) async fn recheck(gate: &Arc<Gate>, known: &Arc<SignedIn>) -> io::Result<Rechecked> {
+    let (gate, known) = (gate.clone(), known.clone());
+    // To its end, though the browser leaves: a refresh token that was used up must not be lost.
+    let checked = tokio::spawn(async move { rechecked(&gate, &known).await });
+    checked.await.map_err(io::Error::other)?
+}
+
+async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
+    let Some(client) = &gate.provider else {
+        return Ok(Rechecked::Same);
+    };
+    let held = client.grants().get(&known.session).cloned();
+    let Some(held) = held else {
+        return Ok(Rechecked::Same);
+    };
+    let mut held = held.lock().await;
+    let now = (gate.clock)();
+    let recheck = gate.settings.recheck;
+    // Another request may have asked meanwhile.
+    let claims_at = gate.logins.table()?.claims_at(&known.person);
+    let is_fresh = claims_at.is_some_and(|at| now.since(at) < recheck);
+    let has_failed = |at: Timestamp| now.since(at) < ASK_AGAIN.min(recheck);
+    if is_fresh || held.failed_at.is_some_and(has_failed) {
+        return Ok(Rechecked::Same);
+    }
+    match client.ask(&mut held, known, now).await {
+        Ok(Some(identity)) => {
+            held.failed_at = None;
+            gate.logins.refresh(&known.person, &identity, now)?;
+            let has = |group: &String| identity.claims.contains(group);
+            Ok(if known.claims.iter().all(has) {
+                Rechecked::Same
+            } else {
+                Rechecked::LeftGroup
+            })
+        }
+        Ok(None) => {
+            held.failed_at = Some(now);
+            Ok(Rechecked::Same)
+        }
+        Err(error) if error.ends_grant() => {
+            client.grants().remove(&known.session);
+            gate.logins.end(|session| session.id() == known.session)?;
+            let by = format!(
+                "the provider, of {}, session {}",
+                known.person, known.session
+            );
+            gate.note(Event::SessionEnded, &by).await;
+            Ok(Rechecked::Ended)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the provider could not be asked again who a person is");
+            held.failed_at = Some(now);
+            Ok(Rechecked::Same)
+        }
     }
 }
 
@@ -224,8 +406,8 @@ pub(super) async fn returned(
             .exchange_code(&metadata, &redirect, code, flow.verifier, &flow.nonce)
             .await
     };
-    let identity = match grant.await {
-        Ok(grant) => client.identity(&grant),
+    let grant = match grant.await {
+        Ok(grant) => grant,
         Err(error) => {
             gate.note(
                 Event::SignInRefused,
@@ -235,12 +417,19 @@ pub(super) async fn returned(
             return refused(&gate, &error);
         }
     };
-    let Some(identity) = identity else {
+    let Some(identity) = client.identity(&grant) else {
         let error = OidcError::Odd("no ID token came".to_owned());
         return refused(&gate, &error);
     };
     let mut response = match gate.log_in(&identity, &headers).await {
-        Ok(Ok((cookie, _))) => {
+        Ok(Ok((cookie, signed_in))) => {
+            if let Some(subject) = grant.subject().cloned() {
+                let held = HeldGrant::of(&grant, subject, Timestamp::from_millis(now));
+                let table = gate.logins.table().unwrap_or_default();
+                client.hold(&signed_in.session, held, |session| {
+                    table.has_session(session)
+                });
+            }
             let mut response = go(&format!("{}{}", gate.site.path(), flow.next));
             if let Some(cookie) = gate.set_cookie(&cookie) {
                 response.headers_mut().append(SET_COOKIE, cookie);
@@ -295,8 +484,13 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
 }
 
 /// Returns the address at which the provider ends its own session (OpenID Connect RP-Initiated Logout 1.0), where it has one.
-pub(super) async fn end_session(gate: &Gate) -> Option<String> {
+pub(super) async fn end_session(gate: &Gate, session: &str) -> Option<String> {
     let client = gate.provider.as_ref()?;
+    let held = client.grants().remove(session);
+    let hint = match held {
+        Some(held) => held.lock().await.id_token.clone(),
+        None => None,
+    };
     let metadata = client
         .provider
         .metadata((gate.clock)().as_millis())
@@ -304,13 +498,13 @@ pub(super) async fn end_session(gate: &Gate) -> Option<String> {
         .ok()?;
     let endpoint = metadata.end_session_endpoint()?;
     let back = format!("{}logged-out", gate.site.address());
-    let request = reqwest::Url::parse_with_params(
-        endpoint,
-        [
-            ("client_id", client.name.as_str()),
-            ("post_logout_redirect_uri", back.as_str()),
-        ],
-    );
+    let mut parameters = vec![
+        ("client_id", client.name.as_str()),
+        ("post_logout_redirect_uri", back.as_str()),
+    ];
+    // With it the provider knows whose session ends, and need not ask.
+    parameters.extend(hint.as_deref().map(|token| ("id_token_hint", token)));
+    let request = reqwest::Url::parse_with_params(endpoint, parameters);
     request.ok().map(String::from)
 }
 

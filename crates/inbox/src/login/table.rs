@@ -333,6 +333,18 @@ impl LoginTable {
             .map_or(&[], |known| &known.claims)
     }
 
+    /// Returns when the claims of a person were noted.
+    #[cfg(feature = "teams")]
+    pub(crate) fn claims_at(&self, person: &str) -> Option<Timestamp> {
+        self.people.get(person).map(|known| at(known.seen_at))
+    }
+
+    /// Returns `true` if there is a session of this public name, which may have ended.
+    #[cfg(feature = "teams")]
+    pub(crate) fn has_session(&self, id: &str) -> bool {
+        self.sessions.iter().any(|session| session.id() == id)
+    }
+
     /// Returns the sessions that have not ended, the latest used first.
     pub fn live(&self, bounds: Lifetimes, now: Timestamp) -> Vec<&LoginSession> {
         let now = seconds(now);
