@@ -465,15 +465,7 @@ impl Relay {
 }
 
 /// The members of a call's params that are shown to approvers, or say nothing to a tool.
-const SHOWN: [&str; 7] = [
-    "name",
-    "uri",
-    "arguments",
-    "_meta",
-    "task",
-    "inputResponses",
-    "requestState",
-];
+const SHOWN: [&str; 5] = ["name", "uri", "arguments", "_meta", "task"];
 
 /// Returns `true` if a call has no member beside those of the protocol, which an approver would not see.
 fn has_only_shown(frame: Frame<'_>) -> bool {

@@ -29,10 +29,16 @@ impl Relay {
         frame: ClientFrame<'_>,
         kind: CallKind,
     ) -> Option<ClientForward> {
-        if self.client.answers_with_retries()
-            && (frame.index().request_state.is_some() || frame.index().input_responses.is_some())
-        {
-            return Some(self.retry_comes(frame, kind));
+        let index = frame.index();
+        if index.request_state.is_some() || index.input_responses.is_some() {
+            if self.client.answers_with_retries() {
+                return Some(self.retry_comes(frame, kind));
+            }
+            // A server of the rounds era would take them for the answer of a person whom it has not asked.
+            if self.server.asks_in_results() {
+                let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
+                return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
+            }
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {

@@ -110,7 +110,13 @@ impl Runtime {
 
     #[cfg(unix)]
     fn reload_file(&self, path: &std::path::Path) {
-        let reloaded = match std::fs::read_to_string(path) {
+        // A pipe in its place would be waited for.
+        let text = match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => Err(std::io::ErrorKind::InvalidInput.into()),
+            Ok(_) => std::fs::read_to_string(path),
+            Err(error) => Err(error),
+        };
+        let reloaded = match text {
             Ok(text) => self.reload(&text),
             Err(error) => Err(error.into()),
         };
