@@ -1,8 +1,9 @@
-//! HTTP headers that repeat parts of a message.
+//! HTTP headers of MCP, and the reading of a header that stands once.
 
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
+use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::{Frame, FramePart, Revision, meta};
 
@@ -16,6 +17,13 @@ pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The header of the last event that was read.
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Returns the text of a header that stands once.
+pub(crate) fn only_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    let mut all = headers.get_all(name).iter();
+    let first = all.next()?.to_str().ok()?;
+    all.next().is_none().then_some(first)
+}
 
 /// Returns what a request of the rounds era says in its headers, too (2026-07-28, transports).
 pub(crate) fn rounds_headers(frame: Frame<'_>) -> HeaderMap {

@@ -11,6 +11,7 @@ use mcp_elicit_policy::rules::Recall;
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, Facts, People, QuestionFacts, Rules,
 };
+use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::TeamCaller;
 use mcp_elicit_relay::decisions::QuestionParts;
@@ -108,39 +109,42 @@ fn caller_of(
     gaps: &mut Vec<&'static str>,
 ) -> (Caller, Vec<String>) {
     let mut caller = Caller::default();
-    let pair: Option<(String, String)> = serde_json::from_str(principal).ok();
-    if let Some((issuer, subject)) = pair {
-        people
-            .find(&subject, "")
-            .unwrap_or_default()
-            .clone_into(&mut caller.person);
-        if caller.person.is_empty() {
-            // It may be known by its mail address.
-            gaps.push("caller.person");
+    match Principal::parse(principal) {
+        Some(Principal::Subject { issuer, subject }) => {
+            people
+                .find(&subject, "")
+                .unwrap_or_default()
+                .clone_into(&mut caller.person);
+            if caller.person.is_empty() {
+                // It may be known by its mail address.
+                gaps.push("caller.person");
+            }
+            (caller.issuer, caller.subject) = (issuer.into_owned(), subject.into_owned());
+            match kept {
+                Some(kept) => caller.name.clone_from(&kept.name),
+                None => gaps.push("caller.name"),
+            }
+            gaps.extend(["caller.mail", "caller.client", "groups"]);
+            return (caller, Vec::new());
         }
-        (caller.issuer, caller.subject) = (issuer, subject);
-        match kept {
-            Some(kept) => caller.name.clone_from(&kept.name),
-            None => gaps.push("caller.name"),
+        Some(Principal::Local) => {
+            caller.kind = CallerKind::Local;
+            if let Some(kept) = kept {
+                caller.subject.clone_from(&kept.subject);
+                local_person(people, &kept.subject).clone_into(&mut caller.person);
+            } else {
+                gaps.extend(["caller.subject", "caller.person", "groups"]);
+            }
         }
-        gaps.extend(["caller.mail", "caller.client", "groups"]);
-        return (caller, Vec::new());
-    }
-    if principal == "local" {
-        caller.kind = CallerKind::Local;
-        if let Some(kept) = kept {
-            caller.subject.clone_from(&kept.subject);
-            local_person(people, &kept.subject).clone_into(&mut caller.person);
-        } else {
-            gaps.extend(["caller.subject", "caller.person", "groups"]);
+        Some(Principal::Key(id)) => {
+            caller.kind = CallerKind::Key;
+            id.clone_into(&mut caller.subject);
+            match kept {
+                Some(kept) => caller.name.clone_from(&kept.name),
+                None => gaps.push("caller.name"),
+            }
         }
-    } else if let Some(id) = principal.strip_prefix("key-") {
-        caller.kind = CallerKind::Key;
-        id.clone_into(&mut caller.subject);
-        match kept {
-            Some(kept) => caller.name.clone_from(&kept.name),
-            None => gaps.push("caller.name"),
-        }
+        Some(Principal::Anonymous) | None => {}
     }
     let groups = people.groups_of(&caller.person, &[]);
     (caller, groups)

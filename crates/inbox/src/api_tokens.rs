@@ -15,6 +15,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::encryption::random_id;
+use mcp_elicit_record::principal::Principal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -35,8 +36,6 @@ const LONGEST_NAME: usize = 100;
 const NOTED_EVERY: u64 = 300;
 /// The longest name of a person, in bytes: an issuer and a subject.
 const LONGEST_PERSON: usize = 2 * 1024;
-/// The prefix of the name by which the record tells callers with a token apart.
-const CALLER: &str = "key-";
 
 /// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -153,7 +152,7 @@ impl ApiToken {
 
     /// Returns the name by which the record tells callers with it apart.
     pub fn caller(&self) -> String {
-        format!("{CALLER}{}", self.id)
+        Principal::Key(&self.id).to_string()
     }
 
     /// Returns when it was made, in seconds since 1970.
@@ -570,11 +569,6 @@ impl TokenTable {
             |blocked: &BlockedCaller| blocked.issuer == issuer && blocked.subject == subject;
         self.blocked.iter().any(is_it)
     }
-}
-
-/// Returns the id of the token whose caller has this name in the record.
-pub fn id_of_caller(caller: &str) -> Option<&str> {
-    caller.strip_prefix(CALLER)
 }
 
 /// Returns `true` if a text claims to be a token that was made here.

@@ -18,6 +18,7 @@ use mcp_elicit_forms::web::{
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
+use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, Page, Row};
 use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
@@ -444,23 +445,17 @@ fn origin(row: &Row) -> Origin {
 
 /// On whose behalf the call was made, in words for a person.
 pub fn caller(row: &Row) -> String {
-    match row.body.principal.as_str() {
-        "local" => "the user of this computer".to_owned(),
-        "anonymous" => "a client that did not say who it is".to_owned(),
-        principal => match principal.strip_prefix("bearer-") {
+    let name = row.body.principal.as_str();
+    match Principal::parse(name) {
+        Some(Principal::Local) => "the user of this computer".to_owned(),
+        Some(Principal::Anonymous) => "a client that did not say who it is".to_owned(),
+        Some(Principal::Key(id)) => format!("the holder of the API key {id}"),
+        Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
+        None => match name.strip_prefix("bearer-") {
             Some(token) => format!("whoever has the token {token}"),
-            None => verified(principal).unwrap_or_else(|| principal.to_owned()),
+            None => name.to_owned(),
         },
     }
-}
-
-/// A verified caller in words: the holder of an API key, or a subject of an issuer.
-fn verified(principal: &str) -> Option<String> {
-    if let Some(id) = principal.strip_prefix("key-") {
-        return Some(format!("the holder of the API key {id}"));
-    }
-    let (issuer, subject): (String, String) = serde_json::from_str(principal).ok()?;
-    Some(format!("{subject} ({issuer})"))
 }
 
 /// The client that made the call, by the name and version it gave for itself.

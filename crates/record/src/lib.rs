@@ -20,6 +20,7 @@
 //! | [`grants`] | approvals that are good for a while |
 //! | [`candidates`] | the calls that a question may be for |
 //! | `presence` | whether other gateways share the record, and what they left in it |
+//! | [`principal`] | the names of callers |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
 //! | [`key_files`] | the keys in the state folder, and what a lost one means |
@@ -41,6 +42,7 @@ pub mod key_files;
 mod known;
 pub mod outbox;
 mod presence;
+pub mod principal;
 mod row;
 pub mod state_file;
 pub mod store;

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
+use mcp_elicit_record::principal::Principal;
 
 /// The way in which a caller is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Caller {
         Self {
             subject: local_user(),
             person: CallingPerson::LocalUser,
-            ..Self::of_kind(CallerKind::Local, "local".to_owned())
+            ..Self::of_kind(CallerKind::Local, Principal::Local.to_string())
         }
     }
 
@@ -80,8 +81,7 @@ impl Caller {
 
     /// A subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are theirs.
     pub(crate) fn of_subject(issuer: &str, subject: &str, logs_in: Option<&str>) -> Self {
-        // No text of one can be taken for a part of the other.
-        let binding = serde_json::json!([issuer, subject]).to_string();
+        let binding = Principal::subject(issuer, subject).to_string();
         Self {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
@@ -99,7 +99,7 @@ impl Caller {
     pub(crate) fn of_program(id: &str) -> Self {
         Self {
             person: CallingPerson::Nobody,
-            ..Self::of_kind(CallerKind::Key, format!("key-{id}"))
+            ..Self::of_kind(CallerKind::Key, Principal::Key(id).to_string())
         }
     }
 

@@ -13,9 +13,12 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use mcp_elicit_inbox::api_tokens::{self, ApiTokens, BearerError, Scope, TokenRejection, bearer};
+#[cfg(feature = "teams")]
+use mcp_elicit_inbox::api_tokens;
+use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
+use mcp_elicit_record::principal::Principal;
 
 pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
 
@@ -169,7 +172,7 @@ impl Callers {
         let _ = resources;
         match &self.proof {
             Proof::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
-                None => "anonymous".to_owned(),
+                None => Principal::Anonymous.to_string(),
                 Some(value) => key.caller(value.as_bytes()),
             })),
             Proof::Keys => self.of_key(bearer(headers)?),
@@ -213,14 +216,15 @@ impl Callers {
     }
 
     fn is_valid_key(&self, caller: &str) -> bool {
-        let id = api_tokens::id_of_caller(caller);
-        id.is_some_and(|id| self.tokens.is_valid(id, Scope::Call, now()))
+        matches!(Principal::parse(caller), Some(Principal::Key(id)) if self.tokens.is_valid(id, Scope::Call, now()))
     }
 
     /// Returns `true` if this caller, a subject of an issuer, is blocked.
     fn is_blocked(&self, caller: &str) -> bool {
-        let subject = serde_json::from_str::<(String, String)>(caller).ok();
-        subject.is_some_and(|(issuer, subject)| self.tokens.is_blocked(&issuer, &subject))
+        matches!(
+            Principal::parse(caller),
+            Some(Principal::Subject { issuer, subject }) if self.tokens.is_blocked(&issuer, &subject)
+        )
     }
 
     /// Returns `true` if this caller may still be served: one that is blocked, or whose key was revoked or has expired, may not.

@@ -4,8 +4,10 @@
 
 use std::net::IpAddr;
 
+use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName};
+
+use crate::headers::only_text;
 
 /// The requests that are answered.
 #[derive(Clone, Debug)]
@@ -38,7 +40,7 @@ impl OriginGuard {
 
     /// Returns whether the listener is reached under a name that is its own.
     pub(crate) fn admits_host(&self, headers: &HeaderMap) -> bool {
-        sole(headers, &HOST).is_some_and(|host| {
+        only_text(headers, HOST).is_some_and(|host| {
             let is_public = |own: &String| own.eq_ignore_ascii_case(host);
             !self.local || is_local(host) || self.public_host.as_ref().is_some_and(is_public)
         })
@@ -52,7 +54,7 @@ impl OriginGuard {
         if !headers.contains_key(ORIGIN) {
             return true;
         }
-        let Some((origin, host)) = sole(headers, &ORIGIN).zip(sole(headers, &HOST)) else {
+        let Some((origin, host)) = only_text(headers, ORIGIN).zip(only_text(headers, HOST)) else {
             return false;
         };
         let named = self.origins.iter();
@@ -75,13 +77,6 @@ fn is_own(origin: &str, host: &str) -> bool {
     same && (is_local(host) || address.parse::<IpAddr>().is_ok())
 }
 
-/// The value of a header that stands once.
-fn sole<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    let mut all = headers.get_all(name).iter();
-    let first = all.next()?.to_str().ok()?;
-    all.next().is_none().then_some(first)
-}
-
 /// A `Host` without its port.
 fn name_of(host: &str) -> &str {
     host.rsplit_once(':')
@@ -96,7 +91,7 @@ fn is_local(host: &str) -> bool {
 
 /// Returns whether a body is declared to be JSON. A page elsewhere cannot send this without being asked first.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    sole(headers, &CONTENT_TYPE).is_some_and(|kind| {
+    only_text(headers, CONTENT_TYPE).is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
         kind.trim().eq_ignore_ascii_case("application/json")
     })
@@ -116,7 +111,7 @@ pub fn is_origin(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -17,6 +17,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::Notifier;
 use super::slack_acts::{SlackActs, SlackPeople};
+use crate::headers::only_text;
 
 /// The path below the inbox's address.
 const PATH: &str = "/slack/interact";
@@ -59,14 +60,14 @@ async fn interact(State(route): State<Arc<Route>>, request: Request) -> Response
         Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
-    let timestamp = only(&head.headers, TIMESTAMP);
+    let timestamp = only_text(&head.headers, TIMESTAMP);
     if timestamp.is_some_and(|at| route.is_before(at)) {
         route.acts.refused("signed-before-start");
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let request = SlackRequest {
         timestamp,
-        signature: only(&head.headers, SIGNATURE),
+        signature: only_text(&head.headers, SIGNATURE),
         body: &body,
     };
     let now = route.notifier.record.now();
@@ -89,14 +90,5 @@ impl Route {
     fn is_before(&self, seconds: &str) -> bool {
         let seconds = seconds.parse::<u64>();
         seconds.is_ok_and(|seconds| seconds < self.since.as_millis() / 1_000)
-    }
-}
-
-/// Returns the value of a header that is there once.
-fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().ok(),
-        _ => None,
     }
 }

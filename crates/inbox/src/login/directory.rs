@@ -9,11 +9,12 @@ use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::access::{self, Action, Standing};
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::{Addressee, Rules};
+use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{ListKeys, Row};
 
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
-use crate::api_tokens::{ApiTokens, id_of_caller};
+use crate::api_tokens::ApiTokens;
 use crate::viewer::Viewer;
 
 /// People, groups and roles, read anew at each act.
@@ -115,7 +116,7 @@ impl DirectoryNow {
     }
 
     /// Returns a person's name for others to read: that of the file, else that of the login, else the person's name in the file.
-    /// Where another person reads the same, the name in the file stands beside it, so that nobody passes for somebody else.
+    /// The name in the file stands beside it where another person reads the same, so that nobody passes for somebody else.
     pub fn display_name(&self, person: &str) -> String {
         let own = short_name(person);
         let own = sanitize::line(own, sanitize::LABEL);
@@ -233,13 +234,19 @@ impl DirectoryNow {
     /// Returns the people of this question.
     pub fn of(&self, row: &Row) -> QuestionPeople<'_> {
         let Some(team) = &row.team else {
-            let principal = &row.body.principal;
-            let subject = serde_json::from_str::<(String, String)>(principal).ok();
-            let key = id_of_caller(principal);
+            let (named, by_subject) = match Principal::parse(&row.body.principal) {
+                Some(Principal::Key(id)) => {
+                    (self.keys.as_ref().and_then(|keys| keys.person(id)), None)
+                }
+                Some(Principal::Subject { issuer, subject }) => {
+                    (None, self.caller(&issuer, &subject))
+                }
+                Some(Principal::Local | Principal::Anonymous) | None => (None, None),
+            };
             return QuestionPeople {
                 directory: self,
-                named: key.and_then(|id| self.keys.as_ref()?.person(id)),
-                by_subject: subject.and_then(|(issuer, subject)| self.caller(&issuer, &subject)),
+                named,
+                by_subject,
                 is_nobody: false,
             };
         };

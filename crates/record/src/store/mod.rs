@@ -14,6 +14,7 @@ use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 
 use crate::IdentityKey;
+use crate::principal::Principal;
 use crate::team::Team;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
@@ -279,7 +280,7 @@ impl ListKeys {
     /// Adds the questions of calls that a subject of an issuer makes.
     pub fn add_subject(&mut self, issuer: &str, subject: &str) {
         self.keys.push(format!("caller:{issuer}\n{subject}"));
-        let principal = serde_json::json!([issuer, subject]);
+        let principal = Principal::subject(issuer, subject);
         self.principals.push(principal.to_string());
     }
 }
