@@ -12,7 +12,7 @@ use mcp_elicit_forms::view::{Control, FieldView, sanitize};
 
 use super::events::past;
 use crate::failure::{Exit, Failure};
-use crate::sign_in::step_up::missing_scopes;
+use crate::sign_in::step_up::{missing_scopes, parameter};
 
 /// The number of options of a field that are listed.
 const OPTIONS: usize = 12;
@@ -66,13 +66,25 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        ConnectError::Unauthorized { .. } => Failure::connection(error.to_string()).hint(
-            "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
-        ),
+        ConnectError::Unauthorized { ref challenge, ref reason } => {
+            refused(&error, challenge, reason.as_deref()).hint(
+                "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
+            )
+        }
         ConnectError::Unreachable(why) => unreachable(&why, target),
         _ => Failure::connection(format!("no connection: {error}")),
     };
     with_output(failure, &stderr, noise.as_deref())
+}
+
+/// The server takes no request without an authorization, or takes this one no more. It says why in its challenge, or in
+/// the body.
+fn refused(words: &dyn std::fmt::Display, challenge: &str, reason: Option<&str>) -> Failure {
+    let why = parameter(challenge, "error_description").or(reason);
+    Failure::connection(match why.map(one_line).filter(|why| !why.is_empty()) {
+        Some(why) => format!("{words}: {why}"),
+        None => words.to_string(),
+    })
 }
 
 /// Nothing answered at the URL: one line says where, one why.
@@ -134,8 +146,9 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
         CallError::Silent { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        CallError::Unauthorized { challenge } => {
-            let failure = Failure::connection("the server asks for another authorization");
+        CallError::Unauthorized { challenge, reason } => {
+            let words = "the server asks for another authorization";
+            let failure = refused(&words, &challenge, reason.as_deref());
             match missing_scopes(&challenge) {
                 Some(scopes) => failure.hint(format!(
                     "it wants the scope {}: sign in for it with `--sign-in --scope {}`.",

@@ -216,7 +216,7 @@ fn wants_more<'c>(
     got: &Result<Got, CallError>,
 ) -> Option<(&'c SignIn, Vec<String>)> {
     match (got, &call.sign_in) {
-        (Err(CallError::Unauthorized { challenge }), Some(sign_in)) => {
+        (Err(CallError::Unauthorized { challenge, .. }), Some(sign_in)) => {
             Some((sign_in, missing_scopes(challenge)?))
         }
         _ => None,

@@ -26,7 +26,7 @@ fn is_scope(text: &str) -> bool {
 }
 
 /// A parameter of the challenge, quoted or not.
-fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
     let (_scheme, mut rest) = challenge.trim().split_once(' ')?;
     loop {
         rest = rest.trim_start_matches([' ', ',']);

@@ -78,14 +78,14 @@ async fn visit(
 ) -> Result<Visit, Box<dyn Error>> {
     let connection = match connect(url, entry).await {
         Ok(connection) => connection,
-        Err(ConnectError::Unauthorized { challenge }) => return Ok(Visit::Shut { challenge }),
+        Err(ConnectError::Unauthorized { challenge, .. }) => return Ok(Visit::Shut { challenge }),
         Err(error) => return Err(error.into()),
     };
     let called = call_all(&connection, context).await;
     connection.close().await;
     match called {
         Ok(()) => Ok(Visit::Done),
-        Err(CallError::Unauthorized { challenge }) => Ok(Visit::Shut { challenge }),
+        Err(CallError::Unauthorized { challenge, .. }) => Ok(Visit::Shut { challenge }),
         Err(error) => Err(error.into()),
     }
 }

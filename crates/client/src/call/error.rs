@@ -6,7 +6,7 @@ use rmcp::model::ErrorData;
 use rmcp::service::ServiceError;
 use thiserror::Error;
 
-use crate::connection::TransportError;
+use crate::connection::{Health, TransportError};
 use crate::dispatch::QuestionError;
 
 /// Why a call brought no result.
@@ -66,6 +66,9 @@ pub enum CallError {
     Unauthorized {
         /// Its `WWW-Authenticate` header, which says where to get one and for what.
         challenge: String,
+        /// The server's words: the message of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
+        /// that were sent.
+        reason: Option<String>,
     },
     /// The server said nothing for too long.
     #[error("the server said nothing for {} s", after.as_secs_f32())]
@@ -88,19 +91,20 @@ pub enum CallError {
 /// [`Connection::peer`](crate::Connection::peer).
 impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
-        Self::from_rmcp(error, None)
+        Self::from_rmcp(error, &Health::default())
     }
 }
 
 impl CallError {
-    pub(super) fn from_rmcp(error: ServiceError, broken: Option<TransportError>) -> Self {
+    pub(super) fn from_rmcp(error: ServiceError, health: &Health) -> Self {
         #[cfg(feature = "http")]
         if let ServiceError::TransportSend(failed) = &error
             && let Some(challenge) = crate::connection::challenge(&*failed.error)
         {
-            return Self::Unauthorized { challenge };
+            let reason = health.refusal();
+            return Self::Unauthorized { challenge, reason };
         }
-        match (error, broken) {
+        match (error, health.transport_error()) {
             (ServiceError::McpError(error), _) => Self::Server(error),
             (_, Some(broken)) => Self::Broken(broken),
             (ServiceError::TransportClosed, None) => Self::Broken(TransportError::Closed),

@@ -25,7 +25,7 @@ impl<H: ClientHandler> Connection<H> {
             .peer()
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
-            .map_err(|error| CallError::from_rmcp(error, self.transport_error()))?;
+            .map_err(|error| CallError::from_rmcp(error, self.health()))?;
         let _active = line.begin(
             &handle.id,
             course.call.clone(),
@@ -40,7 +40,7 @@ impl<H: ClientHandler> Connection<H> {
             response = sent.response() => {
                 sent.handle = None;
                 let response = response.unwrap_or(Err(rmcp::ServiceError::TransportClosed));
-                return response.map_err(|error| CallError::from_rmcp(error, self.transport_error()));
+                return response.map_err(|error| CallError::from_rmcp(error, self.health()));
             }
             () = ended.cancelled() => CallError::Broken(self.transport_error().unwrap_or(TransportError::Closed)),
             () = course.interruption.came() => CallError::Stopped,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::service::ClientInitializeError;
 use thiserror::Error;
 
-use super::transport_error::TransportError;
+use super::transport_error::{Health, TransportError};
 
 /// Why no connection came about.
 ///
@@ -83,6 +83,9 @@ pub enum ConnectError {
     Unauthorized {
         /// Its `WWW-Authenticate` header, which says where to get one; empty where it does not say.
         challenge: String,
+        /// The server's words: the message of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
+        /// that were sent.
+        reason: Option<String>,
     },
     /// The transport failed before anything was said.
     #[error("cannot reach the server: {0}")]
@@ -93,11 +96,14 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str) -> Self {
+    pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str, health: &Health) -> Self {
+        #[cfg(not(feature = "http"))]
+        let _ = health;
         #[cfg(feature = "http")]
         if let Some(challenge) = error.auth_challenge() {
             return Self::Unauthorized {
                 challenge: challenge.to_owned(),
+                reason: health.refusal(),
             };
         }
         match error {
@@ -112,7 +118,7 @@ impl ConnectError {
                 offered: server_supported.iter().map(ToString::to_string).collect(),
             },
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-                Self::from_rmcp(*fallback, asked)
+                Self::from_rmcp(*fallback, asked, health)
             }
             ClientInitializeError::TransportError { error, .. } => {
                 Self::Unreachable(words(&*error.error))

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
@@ -28,6 +29,10 @@ const BOTH: &str = "application/json, text/event-stream";
 const SESSION: &str = "mcp-session-id";
 /// The part of an error page that is read, in bytes.
 const ERROR_LIMIT: usize = 64 * 1024;
+/// The time that a refusal may take to say why.
+const REFUSAL: Duration = Duration::from_secs(5);
+/// The part of a refusal's words that is kept, in bytes.
+const LONGEST_REASON: usize = 2_000;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
@@ -90,6 +95,7 @@ impl Http {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
+        let sent = Credentials::of(token.as_deref(), &headers);
         let mut request = self.client.post(uri.as_ref()).header(ACCEPT, BOTH);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -108,7 +114,7 @@ impl Http {
         if status.is_success() {
             self.read_success(response, &message).await
         } else {
-            self.read_failure(response, &message, session.is_some())
+            self.read_failure(response, &message, session.is_some(), &sent)
                 .await
         }
     }
@@ -143,32 +149,44 @@ impl Http {
         response: Response,
         message: &ClientJsonRpcMessage,
         had_session: bool,
+        sent: &Credentials,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         if status.is_redirection() {
             return Err(redirected(&response));
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let challenge = text_of(&response, WWW_AUTHENTICATE.as_str());
-            return Err(match (status, challenge) {
-                (StatusCode::UNAUTHORIZED, challenge) => StreamableHttpError::AuthRequired(
-                    AuthRequiredError::new(challenge.unwrap_or_default()),
-                ),
-                // The code that asks for an authorization reads the challenge.
-                (_, Some(challenge)) => StreamableHttpError::InsufficientScope(
-                    InsufficientScopeError::new(challenge, None),
-                ),
-                (status, None) => unexpected(status),
+        // The code that asks for an authorization reads the challenge.
+        let challenge = text_of(&response, WWW_AUTHENTICATE.as_str());
+        let refused = match (status, challenge) {
+            (StatusCode::UNAUTHORIZED, challenge) => {
+                let required = AuthRequiredError::new(challenge.unwrap_or_default());
+                Some(StreamableHttpError::AuthRequired(required))
+            }
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                let lacking = InsufficientScopeError::new(challenge, None);
+                Some(StreamableHttpError::InsufficientScope(lacking))
+            }
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            let body = tokio::time::timeout(REFUSAL, start_of(response)).await;
+            let words = body.ok().and_then(|body| error_in(&body));
+            let words = words.map(|error| {
+                let mut words = sent.masked_in(&error.message);
+                words.truncate(words.floor_char_boundary(LONGEST_REASON));
+                words
             });
+            self.health.was_refused(words);
+            return Err(refused);
         }
         if status == StatusCode::NOT_FOUND && had_session {
             return Err(StreamableHttpError::SessionExpired);
         }
         let body = self.body(response, ERROR_LIMIT).await.unwrap_or_default();
-        let told = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
-            Ok(ServerJsonRpcMessage::Error(error)) => Some(error.error),
-            _ => None,
-        };
+        let told = error_in(&body).map(|mut error| {
+            error.message = sent.masked_in(&error.message).into();
+            error
+        });
         let ClientJsonRpcMessage::Request(request) = message else {
             return Err(unexpected(status));
         };
@@ -238,6 +256,49 @@ impl Http {
         SseStream::from_bytes_stream(bounded)
             .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed()
+    }
+}
+
+/// The credentials of a request, which a server may repeat in its words.
+struct Credentials(Vec<String>);
+
+impl Credentials {
+    fn of(token: Option<&str>, headers: &Headers) -> Self {
+        let values = headers.values().filter(|value| value.is_sensitive());
+        let values = values.filter_map(|value| value.to_str().ok());
+        let all = token.into_iter().chain(values);
+        Self(
+            all.filter(|text| !text.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        )
+    }
+
+    /// Returns a server's words with the credentials masked.
+    fn masked_in(&self, words: &str) -> String {
+        let mask = |words: String, secret: &String| words.replace(secret, "***");
+        self.0.iter().fold(words.to_owned(), mask)
+    }
+}
+
+/// Returns the start of a body, or nothing of one that cannot be read.
+async fn start_of(response: Response) -> Bytes {
+    let mut stream = response.bytes_stream();
+    let mut body = BytesMut::new();
+    while let Some(Ok(chunk)) = stream.next().await {
+        if body.len() + chunk.len() > ERROR_LIMIT {
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    body.freeze()
+}
+
+/// Returns the JSON-RPC error that a body is, if it is one.
+fn error_in(body: &[u8]) -> Option<ErrorData> {
+    match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
+        Ok(ServerJsonRpcMessage::Error(error)) => Some(error.error),
+        _ => None,
     }
 }
 
@@ -342,5 +403,32 @@ impl StreamableHttpClient for Http {
         Ok(events
             .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_repeats_a_credential_does_not_get_it_shown() {
+        let mut key = HeaderValue::from_static("hunter2");
+        key.set_sensitive(true);
+        let headers = Headers::from([
+            (HeaderName::from_static("x-key"), key),
+            (
+                HeaderName::from_static("mcp-method"),
+                HeaderValue::from_static("tools/call"),
+            ),
+        ]);
+        let sent = Credentials::of(Some("mek_1_2"), &headers);
+        assert_eq!(
+            sent.masked_in("mek_1_2 with hunter2 may not use tools/call"),
+            "*** with *** may not use tools/call"
+        );
+        assert_eq!(
+            Credentials::of(Some(""), &Headers::new()).masked_in("x"),
+            "x"
+        );
     }
 }

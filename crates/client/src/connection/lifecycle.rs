@@ -194,7 +194,7 @@ where
                     stderr: Vec::new(),
                     stdout: None,
                 },
-                None => ConnectError::from_rmcp(error, &asked),
+                None => ConnectError::from_rmcp(error, &asked, &health),
             });
         }
         Err(_) => {

@@ -58,6 +58,8 @@ pub(crate) struct Health {
     ended: CancellationToken,
     noise: Arc<AtomicUsize>,
     first_noise: Arc<OnceLock<String>>,
+    #[cfg(feature = "http")]
+    refusal: Arc<Mutex<Option<String>>>,
 }
 
 impl Health {
@@ -80,6 +82,21 @@ impl Health {
     /// Returns how many lines were passed over.
     pub(crate) fn noise(&self) -> usize {
         self.noise.load(Ordering::Relaxed)
+    }
+
+    /// Notes the words with which the server refused a request without an authorization that it takes, if it had any.
+    #[cfg(feature = "http")]
+    pub(crate) fn was_refused(&self, words: Option<String>) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    /// Returns the words of the last such refusal.
+    #[cfg(feature = "http")]
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Records the error that broke the connection. The first stays, except that any other replaces `Closed`.
