@@ -109,6 +109,8 @@ pub enum Ending {
     CallEnded,
     /// The connection to the server ended.
     ServerGone,
+    /// The caller cannot come back: its key was revoked or has expired.
+    CallerGone,
     /// It was not answered in time.
     TimedOut,
     /// The client answered with an error or with an invalid result.
@@ -129,6 +131,7 @@ impl Ending {
             Self::WithdrawnByClient => withdraw(Withdrawal::CallCancelled),
             Self::CallEnded => withdraw(Withdrawal::CallEnded),
             Self::ServerGone => withdraw(Withdrawal::AskerGone),
+            Self::CallerGone => withdraw(Withdrawal::CallerGone),
             Self::TimedOut => Transition::Expire,
             Self::ClientFailed => fail("the client could not be asked"),
             Self::AnswererFailed => fail("nobody could be asked"),

@@ -367,6 +367,16 @@ impl Metadata {
         self.end_session_endpoint.as_deref()
     }
 
+    /// Returns `true` if it publishes keys, by which its tokens are checked.
+    pub fn publishes_keys(&self) -> bool {
+        self.jwks_uri.is_some()
+    }
+
+    /// Returns `true` if it can be asked about tokens (RFC 7662).
+    pub fn answers_about_tokens(&self) -> bool {
+        self.introspection_endpoint.is_some()
+    }
+
     /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
     pub(crate) fn takes_secret_in_body(&self) -> bool {
         in_body_only(self.token_endpoint_auth_methods_supported.as_deref())

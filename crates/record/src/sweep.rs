@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::row::RowChange;
 use super::{Record, RecordError, Retention};
-use crate::store::{Row, Store as _};
+use crate::store::{Filter, Page, Row, Store as _};
 
 /// The number of due rows that are read in one round.
 const MAX_DUE: usize = 10_000;
+/// The number of open rows that are read at once.
+const OPEN_AT_ONCE: usize = 1_000;
 
 impl Record {
     /// Ends what is due, and what no call can come back for; erases what is kept no longer.
@@ -46,6 +48,37 @@ impl Record {
         self.load_calls().await?;
         self.store.purge(Timestamp::from_millis(before)).await?;
         Ok(())
+    }
+
+    /// Withdraws the open questions of callers that cannot come back, told by their names: whoever answered would answer
+    /// for nobody.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn withdraw_for(&self, is_gone: impl Fn(&str) -> bool) -> Result<(), RecordError> {
+        let mut page = Page::first(OPEN_AT_ONCE);
+        loop {
+            let rows = self.list(Filter::Open, page).await?;
+            for listed in rows.iter().filter(|row| is_gone(&row.body.principal)) {
+                // A list does not have the whole of its rows.
+                let row = self.find(&listed.id).await?;
+                let Some(row) = row.filter(|row| row.lifecycle.is_open()) else {
+                    continue;
+                };
+                self.end_due(&row, Ending::CallerGone.transition()).await?;
+                let row = self.find(&listed.id).await?;
+                let phase = row.map(|row| row.lifecycle.phase());
+                if let Some(phase) = phase.filter(|phase| *phase == Phase::Withdrawn) {
+                    self.notify_ended(&listed.id, phase);
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() == OPEN_AT_ONCE => {
+                    page = Page::after(last.id.clone(), OPEN_AT_ONCE);
+                }
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Returns whether a gateway that runs may still be told what became of the answer that it took out.

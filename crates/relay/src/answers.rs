@@ -158,7 +158,8 @@ impl Relay {
             Ending::WithdrawnByServer
             | Ending::WithdrawnByClient
             | Ending::CallEnded
-            | Ending::ServerGone => ErrorResponse::fault(PeerFault::Withdrawn, revision),
+            | Ending::ServerGone
+            | Ending::CallerGone => ErrorResponse::fault(PeerFault::Withdrawn, revision),
         };
         if let Some(ask) = self.end_ask(key, ending, tell) {
             self.report_failure(now, &ask, &refusal);

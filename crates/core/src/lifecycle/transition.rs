@@ -89,6 +89,8 @@ pub enum Withdrawal {
     CallEnded,
     /// The asker's process or connection is gone.
     AskerGone,
+    /// The caller whose call it was asked for cannot come back.
+    CallerGone,
 }
 
 impl Withdrawal {
@@ -99,6 +101,7 @@ impl Withdrawal {
             Self::CallCancelled => "call-cancelled",
             Self::CallEnded => "call-ended",
             Self::AskerGone => "asker-gone",
+            Self::CallerGone => "caller-gone",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod caller;
 mod challenge;
+mod ended_keys;
 #[cfg(feature = "teams")]
 pub(crate) mod oidc;
 pub(crate) mod resource;
@@ -16,9 +17,9 @@ use http::header::AUTHORIZATION;
 #[cfg(feature = "teams")]
 use mcp_elicit_inbox::api_tokens;
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
-use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
+use mcp_elicit_record::{IdentityKey, Record};
 
 pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
 
@@ -127,6 +128,22 @@ impl Callers {
             tokens,
             logs_in,
         })
+    }
+
+    /// Returns what withdraws the questions of callers whose keys have ended, as long as it runs; `None` where callers have
+    /// no keys.
+    pub(crate) fn withdrawing(
+        &self,
+        tokens: ApiTokens,
+        record: Arc<Record>,
+    ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
+        let have_keys = match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) => false,
+            Proof::Keys => true,
+            #[cfg(feature = "teams")]
+            Proof::Oidc(callers) => callers.settings().takes_keys,
+        };
+        have_keys.then(|| ended_keys::withdraw_questions(tokens, record))
     }
 
     /// Callers that prove nothing, where nobody is blocked.
@@ -341,6 +358,18 @@ impl Callers {
             Proof::Oidc(callers) => {
                 let settings = callers.settings();
                 Some((&settings.scopes, &settings.issuer))
+            }
+        }
+    }
+
+    /// Returns the issuer of callers, and why it cannot be used now; `None` where it can, or callers have none.
+    #[cfg(feature = "teams")]
+    pub(crate) async fn fault_of_issuer(&self) -> Option<(&str, String)> {
+        match &self.proof {
+            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => None,
+            Proof::Oidc(callers) => {
+                let fault = callers.fault_of_issuer(now()).await?;
+                Some((&callers.settings().issuer, fault))
             }
         }
     }

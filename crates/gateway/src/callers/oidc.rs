@@ -58,6 +58,26 @@ impl OidcCallers {
         })
     }
 
+    /// Returns why the issuer cannot be used now as it is configured, and what to do, in words for an operator.
+    pub(super) async fn fault_of_issuer(&self, now: Timestamp) -> Option<String> {
+        let metadata = match self.verifier.provider().metadata(now.as_millis()).await {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                return Some(format!(
+                    "{error}; callers get 503 until it can be used: check `issuer`, and that this machine reaches it"
+                ));
+            }
+        };
+        if self.settings.check == TokenCheck::Jwt && !metadata.publishes_keys() {
+            return Some(
+                "it publishes no keys, so no JSON Web Token of it can be checked: ask it with `tokens = \"introspection\"`".to_owned(),
+            );
+        }
+        (self.asks() && !metadata.answers_about_tokens()).then(|| {
+            "it cannot be asked about tokens: leave out `revocation`, and `tokens` if its tokens are JSON Web Tokens".to_owned()
+        })
+    }
+
     /// Returns the settings.
     pub(crate) fn settings(&self) -> &OidcAuth {
         &self.settings

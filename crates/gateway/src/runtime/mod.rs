@@ -7,6 +7,7 @@ mod notifying;
 #[path = "notifying_absent.rs"]
 mod notifying;
 mod reload;
+mod start_checks;
 mod start_error;
 mod terminal;
 
@@ -112,13 +113,18 @@ impl Runtime {
             record.identity_key(),
         )?;
         spawn_housekeeping(record.clone(), learning.clone());
+        let callers = Arc::new(callers);
+        start_checks::begin(config, &callers);
+        if let Some(withdrawing) = callers.withdrawing(folder.state.api_tokens(), record.clone()) {
+            tokio::spawn(withdrawing);
+        }
         let mut runtime = Self {
             record,
             answering: watch::Sender::new(InboxLocation::Nowhere),
             responders: Arc::default(),
             opening,
             learning,
-            callers: Arc::new(callers),
+            callers,
             teams: None,
             #[cfg(feature = "teams")]
             notifier: None,

@@ -1,0 +1,121 @@
+//! Checks at the start of what a gateway needs only later: the servers' programs and the issuers. What is wrong is told and
+//! stops nothing: it may be there when it is needed.
+
+#[cfg(unix)]
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::callers::Callers;
+use crate::config::{Config, Target};
+use crate::transports::process::Program;
+
+/// Begins the checks, which nothing waits for. Runs in a tokio runtime.
+pub(super) fn begin(config: &Config, callers: &Arc<Callers>) {
+    // A client on stdio starts its one server at once.
+    if config.listen.is_some() {
+        for server in &config.servers {
+            if let Target::Program(program) = &server.target
+                && !is_there(program)
+            {
+                tracing::warn!(
+                    server = %server.settings.server,
+                    program = %program.program.display(),
+                    "the program of a server is not there, or cannot be started by this user: its calls fail until it is; check `command`"
+                );
+            }
+        }
+    }
+    #[cfg(feature = "teams")]
+    begin_issuers(config, callers.clone());
+    #[cfg(not(feature = "teams"))]
+    let _ = callers;
+}
+
+/// Asks the issuers of callers and people what they publish about themselves.
+#[cfg(feature = "teams")]
+fn begin_issuers(config: &Config, callers: Arc<Callers>) {
+    use mcp_elicit_inbox::login::LoginMode;
+
+    let login = config.login.as_ref().and_then(|login| match &login.mode {
+        LoginMode::Oidc(oidc) => Some((oidc.issuer.clone(), oidc.client_id.clone())),
+        LoginMode::Proxy(_) => None,
+    });
+    tokio::spawn(async move {
+        if let Some((issuer, why)) = callers.fault_of_issuer().await {
+            tracing::warn!(%issuer, %why, "the issuer of `[auth.oidc]` cannot be used now");
+        }
+    });
+    tokio::spawn(async move {
+        let Some((issuer, client)) = login else {
+            return;
+        };
+        let Ok(provider) = mcp_elicit_oidc::Provider::issuer(&issuer, client) else {
+            return;
+        };
+        let now = mcp_elicit_record::clock::now().as_millis();
+        if let Err(why) = provider.metadata(now).await {
+            tracing::warn!(
+                %issuer, %why,
+                "the issuer of `[login]` cannot be used now: nobody can log in until it can; check `issuer`, and that this machine reaches it"
+            );
+        }
+    });
+}
+
+/// Returns `true` if the program can be started, as far as its file says.
+#[cfg(unix)]
+fn is_there(program: &Program) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let name = Path::new(&program.program);
+    if program.program.as_bytes().contains(&b'/') {
+        return is_executable(name);
+    }
+    let mut own = program.environment.iter();
+    let path = match own.rfind(|(variable, _)| variable == "PATH") {
+        Some((_, path)) => Some(path.into()),
+        None => std::env::var_os("PATH"),
+    };
+    // Without a PATH, the system has one of its own.
+    path.is_none_or(|path| {
+        std::env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let metadata = std::fs::metadata(path);
+    metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// Elsewhere the system finds programs in more ways than can be looked at here.
+#[cfg(not(unix))]
+fn is_there(_: &Program) -> bool {
+    true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_as_the_system_finds_it() {
+        let there = |words: &[&str], path: Option<&str>| {
+            let mut program = Program::from_words(words.iter().copied()).unwrap();
+            let path = path.map(|path| ("PATH".to_owned(), path.to_owned()));
+            program.environment.extend(path);
+            is_there(&program)
+        };
+        assert!(there(&["sh", "-c", "true"], None));
+        assert!(there(&["/bin/sh"], Some("/nonexistent")));
+        assert!(there(&["sh"], Some("/nonexistent:/bin")));
+        assert!(!there(&["sh"], Some("/nonexistent")));
+        assert!(!there(&["no-such-program-anywhere"], None));
+        assert!(!there(&["/bin/no-such-program"], None));
+        // A file that nobody may execute, and a folder.
+        assert!(!there(&["/etc/passwd"], None));
+        assert!(!there(&["/bin/"], None));
+    }
+}
