@@ -553,6 +553,17 @@ impl ApiTokens {
         }
     }
 
+    /// Returns the ids of the tokens whose calls are this person's, valid or not.
+    pub fn of_person(&self, person: &str) -> Vec<String> {
+        let table = self.file.read().ok().flatten();
+        let Some(table) = table else {
+            return Vec::new();
+        };
+        let is_of = |token: &&ApiToken| matches!(token.owner(), Some(TokenOwner::Person(owner)) if owner == person);
+        let tokens = table.tokens.iter().filter(is_of);
+        tokens.map(|token| token.id.clone()).collect()
+    }
+
     /// Returns `true` if the token of this id is valid now and permits this.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
         let table = self.file.read().ok().flatten();

@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::Inbox;
+use crate::api_tokens::{Scope, TokenOwner};
 use crate::login::table::Lifetimes;
 use crate::login::{LoginMode, LoginSettings, ProxyLogin, PushOffer, Teams};
 use crate::sample;
@@ -610,6 +611,48 @@ async fn views_search_and_headings_are_those_of_the_reader() {
             .body
             .contains("0 questions are waiting for you")
     );
+}
+
+#[tokio::test]
+async fn the_owner_of_a_key_finds_the_questions_of_its_calls_that_no_rule_touches() {
+    let rig = rig(1).await;
+    let tokens = StateFolder::at(rig.folder.path()).api_tokens();
+    let owner = Some(TokenOwner::Person("dan".to_owned()));
+    let made = tokens.make_for("agent", &[Scope::Call], None, owner, clock::now());
+    let (key, _) = made.unwrap();
+    let id = sample::raised_by(&rig.record, &key.caller()).await.unwrap();
+    let row = format!("/q/{id}");
+    let (dan, bob) = (
+        Person::enter(&rig, "dan").await,
+        Person::enter(&rig, "bob").await,
+    );
+    for view in ["/", "/?view=mine"] {
+        let page = dan.get(view).await;
+        assert!(page.body.contains(&row), "{view}: {}", page.body);
+        assert!(!bob.get(view).await.body.contains(&row), "{view}");
+    }
+    assert_eq!(dan.get(&row).await.status, 200);
+    assert_eq!(bob.get(&row).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_program_is_listed_and_counted_the_questions_of_no_rule() {
+    let rig = rig(1).await;
+    let tokens = StateFolder::at(rig.folder.path()).api_tokens();
+    let made = tokens.make("bot", &[Scope::List], None, clock::now());
+    let (_, text) = made.unwrap();
+    let list = async || {
+        let head = format!("GET /api/questions HTTP/1.1\r\nAuthorization: Bearer {text}");
+        let host = rig.host.clone();
+        let head = format!("{head}\r\nHost: {host}\r\n");
+        let reply = send(&host, [127, 0, 0, 9], &head, "").await;
+        let listed: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+        let count = listed["questions"].as_array().map(Vec::len);
+        (count, listed["waiting"].as_u64())
+    };
+    assert_eq!(list().await, (Some(0), Some(0)), "the rule's is people's");
+    sample::raised_by(&rig.record, "local").await.unwrap();
+    assert_eq!(list().await, (Some(1), Some(1)));
 }
 
 #[tokio::test]

@@ -41,18 +41,26 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
 pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
     let until = Timestamp::from_millis(9_000);
-    asked(record, others, None, until).await
+    asked(record, "local", others, None, until).await
 }
 
 /// The id of a question that was just asked of people, for an hour.
 #[cfg(test)]
 pub(super) async fn raised_for(record: &Arc<Record>, team: Option<TeamPlan>) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_hours(1));
-    asked(record, Vec::new(), team, until).await
+    asked(record, "local", Vec::new(), team, until).await
+}
+
+/// The id of a question that was just asked in a call of this caller, for an hour.
+#[cfg(test)]
+pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<String> {
+    let until = record.now().after(std::time::Duration::from_hours(1));
+    asked(record, caller, Vec::new(), None, until).await
 }
 
 async fn asked(
     record: &Arc<Record>,
+    caller: &str,
     others: Vec<String>,
     team: Option<TeamPlan>,
     until: Timestamp,
@@ -90,7 +98,7 @@ async fn asked(
             address: "s".to_owned(),
             key: "s".to_owned(),
         },
-        caller: "local".to_owned(),
+        caller: caller.to_owned(),
     };
     let (tell, _nobody_waits) = mpsc::unbounded_channel();
     let raised = record

@@ -219,6 +219,10 @@ impl DirectoryNow {
         }
         keys.add_caller(person);
         keys.add_subject(&signed_in.issuer, &signed_in.subject);
+        let own = self.keys.as_ref().map(|tokens| tokens.of_person(person));
+        for id in own.unwrap_or_default() {
+            keys.add_key(&id);
+        }
         let entry = people.people.get(person);
         if let Some(subject) = entry.and_then(|entry| entry.subject.as_deref()) {
             keys.add_subject(&self.issuer, subject);

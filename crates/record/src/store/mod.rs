@@ -277,6 +277,11 @@ impl ListKeys {
         self.keys.push(format!("caller:{person}"));
     }
 
+    /// Adds the questions of calls with the API key of this id that no rule touches. Those of a rule name the caller's person.
+    pub fn add_key(&mut self, id: &str) {
+        self.principals.push(Principal::Key(id).to_string());
+    }
+
     /// Adds the questions of calls that a subject of an issuer makes.
     pub fn add_subject(&mut self, issuer: &str, subject: &str) {
         self.keys.push(format!("caller:{issuer}\n{subject}"));
@@ -368,6 +373,8 @@ pub trait Store: Send + Sync + 'static {
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
+    /// Returns how many rows of no rule wait.
+    fn waiting_without_rule(&self) -> Stored<'_, usize>;
     /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
