@@ -199,7 +199,7 @@ impl TokenVerifier {
         audience: &[&str],
         now: Timestamp,
     ) -> Result<AccessToken, TokenError> {
-        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let hash = hash(text);
         let known = self.cache().get(&hash).cloned();
         if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
             // For this audience, too.
@@ -219,7 +219,8 @@ impl TokenVerifier {
         Ok(token)
     }
 
-    /// Returns `true` if the issuer says, now, that the token is valid.
+    /// Returns `true` if the issuer says, now, that the token is valid. Where it is not, an answer that was kept counts no
+    /// more.
     ///
     /// # Errors
     /// When the issuer cannot be asked.
@@ -227,7 +228,10 @@ impl TokenVerifier {
         match self.ask(text, now).await {
             Ok(_) => Ok(true),
             Err(error @ TokenError::Unavailable { .. }) => Err(error),
-            Err(TokenError::Invalid(_) | TokenError::Expired | TokenError::Scope) => Ok(false),
+            Err(TokenError::Invalid(_) | TokenError::Expired | TokenError::Scope) => {
+                self.cache().remove(&hash(text));
+                Ok(false)
+            }
         }
     }
 
@@ -396,6 +400,10 @@ impl TokenVerifier {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
 }
 
 /// Returns `true` if a text can name a subject or a session: it is not empty, not long, and nothing in it is invisible.

@@ -295,6 +295,16 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
         Err(TokenError::Invalid(_))
     ));
     assert_eq!(verifier.is_active("opaque", at(31)).await, Ok(false));
+    // An answer that is kept counts no more once the issuer has said that the token ended.
+    issuer.answer_about("ended", answer.clone());
+    assert_eq!(ask("ended", 40).await, Ok("ada".to_owned()));
+    issuer.answer_about("ended", json!({"active": false}));
+    assert_eq!(ask("ended", 41).await, Ok("ada".to_owned()));
+    assert_eq!(verifier.is_active("ended", at(41)).await, Ok(false));
+    assert!(matches!(
+        ask("ended", 41).await,
+        Err(TokenError::Invalid(_))
+    ));
     for (name, value) in [
         ("aud", json!("https://elsewhere")),
         ("iss", json!("https://evil.example")),

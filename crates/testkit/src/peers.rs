@@ -122,7 +122,20 @@ pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
 ///
 /// As [`openid_provider`].
 pub fn resource_provider(redirects: &[String]) -> Option<Listening> {
+    token_provider(redirects, "opaque", 20)
+}
+
+/// The provider of [`resource_provider`] with access tokens of this format, `jwt` or `opaque`, that end after so many
+/// seconds. The client `program` (secret `program-secret`) has tokens of its own; `gateway` (secret `gateway-secret`)
+/// looks up and exchanges those of others. `POST /rotate` takes another signing key.
+///
+/// # Panics
+///
+/// As [`openid_provider`].
+pub fn token_provider(redirects: &[String], format: &str, seconds: u32) -> Option<Listening> {
     let provider = tool("oidc", "provider.mjs")?.env("RESOURCES", "1");
+    let provider = provider.env("TOKENS", format);
+    let provider = provider.env("LIFETIME", seconds.to_string());
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 

@@ -5,47 +5,88 @@
 // REDIRECT_URIS in the environment lists, separated by spaces, what is registered for the client `connect` (secret
 // `connect-secret`) and the public client `connect-public`. Whoever signs in is called what they type.
 //
-// With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after 20 seconds and can
-// be refreshed, and `connect` may look them up at /token/introspection.
+// With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after LIFETIME seconds
+// (20) and can be refreshed. They are JSON Web Tokens if TOKENS is `jwt`; the others can be looked up at /token/introspection
+// and ended at /token/revocation, and the client `gateway` (secret `gateway-secret`) may exchange them for those of another
+// resource (RFC 8693). The client `program` (secret `program-secret`) has tokens of its own. POST /rotate takes another signing
+// key and forgets everything before.
+import { generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
-import { Provider } from 'oidc-provider';
+import { Provider, errors } from 'oidc-provider';
 
 const server = http.createServer();
 await new Promise((listening) => server.listen(Number(process.argv[3] ?? 0), '127.0.0.1', listening));
 const issuer = `http://127.0.0.1:${server.address().port}`;
 const redirect_uris = (process.env.REDIRECT_URIS ?? '').split(' ').filter(Boolean);
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const code = { redirect_uris, grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
+const machine = (name, ...grant_types) => (
+  { client_id: name, client_secret: `${name}-secret`, redirect_uris: [], grant_types, response_types: [] }
+);
 
+const serverOf = (resource) => ({
+  scope: 'calendar.read calendar.write mcp',
+  audience: resource,
+  accessTokenFormat: process.env.TOKENS ?? 'opaque',
+  accessTokenTTL: Number(process.env.LIFETIME ?? 20),
+});
 const resources = process.env.RESOURCES && {
   issueRefreshToken: () => true,
   features: {
     devInteractions: { enabled: false },
     registration: { enabled: true },
     introspection: { enabled: true, allowedPolicy: () => true },
+    revocation: { enabled: true },
+    clientCredentials: { enabled: true },
     resourceIndicators: {
       enabled: true,
       useGrantedResource: () => true,
-      getResourceServerInfo: (_, resource) => ({
-        scope: 'calendar.read calendar.write', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: 20,
-      }),
+      getResourceServerInfo: (_, resource) => serverOf(resource),
     },
   },
 };
 
-const provider = new Provider(issuer, {
-  clients: [
-    { client_id: 'connect', client_secret: 'connect-secret', ...code },
-    { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
-  ],
-  cookies: { keys: ['only for tests'] },
-  scopes: ['openid', 'offline_access', 'calendar.read', 'calendar.write'],
-  pkce: { required: () => true },
-  findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
-  features: { devInteractions: { enabled: false } },
-  ...resources,
-});
-provider.on('server_error', (_, error) => console.error(error));
+const keys = () => [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), use: 'sig' }];
+
+function start() {
+  const provider = new Provider(issuer, {
+    clients: [
+      { client_id: 'connect', client_secret: 'connect-secret', ...code },
+      { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
+      ...resources ? [machine('program', 'client_credentials'), machine('gateway', EXCHANGE)] : [],
+    ],
+    cookies: { keys: ['only for tests'] },
+    jwks: { keys: keys() },
+    scopes: ['openid', 'offline_access', 'calendar.read', 'calendar.write', 'mcp'],
+    pkce: { required: () => true },
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+    features: { devInteractions: { enabled: false } },
+    ...resources,
+  });
+  provider.on('server_error', (_, error) => console.error(error));
+  if (resources) {
+    const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'scope'];
+    provider.registerGrantType(EXCHANGE, exchange, parameters);
+  }
+  return provider;
+}
+
+// A token of the same person for another resource.
+async function exchange(ctx) {
+  const { client, params, provider } = ctx.oidc;
+  const subject = await provider.AccessToken.find(params.subject_token);
+  if (!subject?.isValid) throw new errors.InvalidGrant('the token is not known');
+  const token = new provider.AccessToken({ accountId: subject.accountId, client, gty: EXCHANGE });
+  token.resourceServer = new provider.ResourceServer(params.resource, serverOf(params.resource));
+  token.scope = params.scope;
+  ctx.body = {
+    access_token: await token.save(),
+    issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    token_type: 'Bearer',
+    expires_in: token.expiration,
+  };
+}
 
 const page = (uid, title, fields, button) => `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>
 <h1>${title}</h1><form method="post" action="/interaction/${uid}">${fields}<button id="yes">${button}</button></form>
@@ -82,8 +123,14 @@ async function whole(request) {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-const answer = provider.callback();
+let provider = start();
+let answer = provider.callback();
 server.on('request', (request, response) => {
+  if (resources && request.method === 'POST' && request.url === '/rotate') {
+    provider = start();
+    answer = provider.callback();
+    return void response.end();
+  }
   if (!request.url.startsWith('/interaction/')) return void answer(request, response);
   interact(request, response).catch((error) => {
     console.error(error);

@@ -1,13 +1,17 @@
 //! `tokens`: API tokens of programs, and callers that are blocked.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope, TokenOwner};
+use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::now;
+use mcp_elicit_record::principal::Principal;
+use mcp_elicit_record::store::{Filter, ListKeys, Page};
 use serde_json::json;
 
 use super::audit::moment_in_seconds;
@@ -15,6 +19,10 @@ use super::{in_runtime, inbox};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
+/// The most questions of each list in which other callers' issuers are looked for.
+const LOOKED_AT: usize = 1_000;
+/// The most issuers that are named.
+const KNOWN: usize = 5;
 /// The longest time until a token expires.
 const LONGEST_LIFETIME: Duration = Duration::from_hours(36_500 * 24);
 
@@ -121,7 +129,10 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
             let blocked = folder.api_tokens().block(&issuer, &subject, now());
             let blocked = blocked.map_err(|error| unusable(&error))?;
-            tell_blocked(&folder, Event::CallerBlocked, blocked, [&issuer, &subject]).await
+            let names = [issuer.as_str(), &subject];
+            let told = tell_blocked(&folder, Event::CallerBlocked, blocked, names).await?;
+            say_if_never_seen(&folder, &issuer, &subject).await;
+            Ok(told)
         }
         Act::Unblock { issuer, subject } => {
             let folder = StateFolder::at(&path);
@@ -228,6 +239,54 @@ async fn tell_blocked(
     inbox::note_about(folder, event, &caller).await;
     output::say(format_args!("{words}  {now}"));
     Ok(Exit::Done)
+}
+
+/// Says that nothing was asked yet for a caller who was blocked: a name that is misspelt blocks nobody.
+async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
+    let Some(issuers) = issuers_without(folder, issuer, subject).await else {
+        return;
+    };
+    let note = output::styled(output::HINT, "note:");
+    let shown = output::harmless(issuer);
+    if issuers.contains(issuer) {
+        return output::say(format_args!(
+            "{note} the record has no question for this subject, though it has for others of {shown}: check the subject if it has called before"
+        ));
+    }
+    let known: Vec<_> = issuers.iter().take(KNOWN).map(String::as_str).collect();
+    let known = match known.as_slice() {
+        [] => String::new(),
+        known => format!(" (it has: {})", output::harmless(&known.join(", "))),
+    };
+    output::say(format_args!(
+        "{note} the record has no question for any caller of {shown}{known}: the issuer has to be written exactly as `[auth]` has it"
+    ));
+}
+
+/// Returns the issuers of the callers in the record; `None` where it has this very caller, or cannot be read.
+async fn issuers_without(
+    folder: &StateFolder,
+    issuer: &str,
+    subject: &str,
+) -> Option<BTreeSet<String>> {
+    if !folder.record().exists() {
+        return None;
+    }
+    let record = direct_record::record(folder).await.ok()?;
+    let mut issuers = BTreeSet::new();
+    for filter in [Filter::Open, Filter::Ended] {
+        let mut keys = ListKeys::default();
+        keys.add_subject(issuer, subject);
+        if !record.list_under(filter, keys, 1).await.ok()?.is_empty() {
+            return None;
+        }
+        for row in record.list(filter, Page::first(LOOKED_AT)).await.ok()? {
+            if let Some(Principal::Subject { issuer, .. }) = Principal::parse(&row.body.principal) {
+                issuers.insert(issuer.into_owned());
+            }
+        }
+    }
+    Some(issuers)
 }
 
 async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {

@@ -3,13 +3,14 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION, api};
 use crate::http::{Reply, send};
-use crate::raw::{DEMO_SERVER, call, command, initialize, text};
+use crate::raw::{DEMO_SERVER, PROGRAM, call, command, initialize, text};
 
 /// A token of this scope: its id and its text.
 fn token(state: &Path, scope: &str) -> (String, String) {
@@ -107,6 +108,38 @@ fn a_caller_without_a_valid_key_reaches_no_server() {
 }
 
 #[test]
+fn call_says_why_a_key_is_refused_and_never_the_key() {
+    let state = tempfile::tempdir().unwrap();
+    let (_gateway, at) = with_keys(state.path());
+    let (id, key) = token(state.path(), "call");
+    let (_, lists) = token(state.path(), "list");
+    let call = |key: &str| {
+        let url = format!("http://{at}/mcp");
+        let called = Command::new(PROGRAM)
+            .args(["call", "deploy", "--decline", "--url", &url])
+            .args(["--token-env", "KEY"])
+            .env("KEY", key)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(called.stderr).unwrap();
+        assert!(!said.contains(key), "{said}");
+        (called.status.code(), said)
+    };
+    let (code, said) = call(&key);
+    assert_eq!(code, Some(5), "{said}");
+    revoke(state.path(), &id);
+    for (key, why) in [
+        (key.as_str(), "this token was revoked"),
+        (&lists, "this token lacks the scope `call`"),
+        ("mek_000000000000_00", "this token is not known"),
+    ] {
+        let (code, said) = call(key);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains(why) && said.contains("--token-env"), "{said}");
+    }
+}
+
+#[test]
 fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
     let state = tempfile::tempdir().unwrap();
     let (gateway, at) = with_keys(state.path());
@@ -133,11 +166,22 @@ fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
     );
     let question = asked[0]["id"].as_str().unwrap().to_owned();
     revoke(state.path(), &id);
-    // The stream of the call ends without waiting for the person.
+    // The stream of the call ends without waiting for the person, and the question with it: nobody could come for its answer.
     let ended = waits.join().unwrap();
     assert!(!ended.body.contains("Deployed"), "{ended:?}");
+    gateway.wait_for(0);
     let content = json!({"environment": "staging", "note": "late"});
-    gateway.answer(&question, &json!({"action": "accept", "content": content}));
+    let late = gateway.answer(&question, &json!({"action": "accept", "content": content}));
+    assert_ne!(late, 200);
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    let withdrawn = audit.lines().find(|line| line.contains("\"withdrawn\""));
+    let withdrawn = withdrawn.unwrap_or_else(|| panic!("{audit}"));
+    assert!(
+        withdrawn.contains(&question) && withdrawn.contains("caller-gone"),
+        "{withdrawn}"
+    );
+    assert!(!audit.contains("\"declined\""), "{audit}");
     let again = post(&at, Some(&key), None, &initialize(REVISION, &json!({})));
     assert_eq!(again.status, 401);
     // Nor does another key: the question was asked for the one that was revoked.
@@ -264,9 +308,7 @@ fn the_api_takes_a_bearer_token_in_any_letters_once_and_says_what_is_wrong_with_
 #[cfg(target_os = "linux")]
 #[test]
 fn a_token_that_cannot_be_shown_or_stored_is_not_made() {
-    use std::process::{Command, Stdio};
-
-    use crate::raw::PROGRAM;
+    use std::process::Stdio;
 
     let state = tempfile::tempdir().unwrap();
     let into_a_full_disk = |more: &[&str]| {

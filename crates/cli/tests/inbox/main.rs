@@ -21,6 +21,8 @@ mod many;
 mod matrix;
 #[cfg(feature = "full")]
 mod oidc;
+#[cfg(feature = "full")]
+mod provider;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;

@@ -16,12 +16,23 @@ use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// A gateway before the demo server, whose callers have tokens of this issuer.
 fn with_issuer(state: &Path, issuer: &Issuer, auth: &str, oidc: &str) -> (Gateway, String) {
+    let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]");
+    before(state, issuer.url(), auth, oidc, &server)
+}
+
+/// A gateway before this server, whose callers have tokens of the issuer at this address.
+pub(crate) fn before(
+    state: &Path,
+    issuer: &str,
+    auth: &str,
+    oidc: &str,
+    server: &str,
+) -> (Gateway, String) {
     let gateway = Gateway::of_config(
         state,
         &format!(
-            "[auth]\n{auth}\n[auth.oidc]\nissuer = \"{}\"\nscopes = [\"mcp\"]\n{oidc}\n\
-             [servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n",
-            issuer.url()
+            "[auth]\n{auth}\n[auth.oidc]\nissuer = \"{issuer}\"\nscopes = [\"mcp\"]\n{oidc}\n\
+             [servers.demo]\n{server}\n"
         ),
     );
     let at = gateway.serving.clone().unwrap();
@@ -42,7 +53,7 @@ fn claims(issuer: &Issuer, at: &str, subject: &str, lifetime: u64) -> Value {
     })
 }
 
-fn post(at: &str, token: Option<&str>, session: Option<&str>, body: &Value) -> Reply {
+pub(crate) fn post(at: &str, token: Option<&str>, session: Option<&str>, body: &Value) -> Reply {
     let token = token.map(|token| format!("Authorization: Bearer {token}"));
     let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
     let mut head = vec![
@@ -56,7 +67,7 @@ fn post(at: &str, token: Option<&str>, session: Option<&str>, body: &Value) -> R
 }
 
 /// Opens a session; its id.
-fn open(at: &str, token: &str) -> String {
+pub(crate) fn open(at: &str, token: &str) -> String {
     let opened = post(at, Some(token), None, &initialize(REVISION, &json!({})));
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -66,7 +77,7 @@ fn open(at: &str, token: &str) -> String {
 }
 
 /// Calls the tool that asks, on a thread of its own.
-fn calling(at: &str, token: &str, session: &str) -> thread::JoinHandle<Reply> {
+pub(crate) fn calling(at: &str, token: &str, session: &str) -> thread::JoinHandle<Reply> {
     let (at, token, session) = (at.to_owned(), token.to_owned(), session.to_owned());
     thread::spawn(move || {
         let body = call(7, "deploy", &json!({}));
@@ -74,7 +85,7 @@ fn calling(at: &str, token: &str, session: &str) -> thread::JoinHandle<Reply> {
     })
 }
 
-fn accept(gateway: &Gateway, id: &str, note: &str) {
+pub(crate) fn accept(gateway: &Gateway, id: &str, note: &str) {
     let content = json!({"environment": "staging", "note": note});
     let answer = json!({"action": "accept", "content": content});
     assert_eq!(gateway.answer(id, &answer), 200);
@@ -269,6 +280,38 @@ fn an_issuer_that_is_down_makes_nobody_sign_in_again() {
 }
 
 #[test]
+fn an_issuer_that_is_down_and_a_program_that_is_not_there_are_told_at_the_start() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    issuer.set_down(true);
+    let missing = "command = [\"/nonexistent/server\"]";
+    let auth = "mode = \"oidc\"";
+    let (gateway, at) = before(state.path(), issuer.url(), auth, "", missing);
+    let wanted = [
+        "the program of a server is not there",
+        "/nonexistent/server",
+        "the issuer of `[auth.oidc]` cannot be used now",
+        "503 Service Unavailable",
+        "check `issuer`",
+    ];
+    let said = || gateway.said.lock().unwrap().clone();
+    let is_told = || wanted.iter().all(|words| said().contains(words));
+    let mut looks = 0..6_000;
+    while !is_told() && looks.next().is_some() {
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(is_told(), "{}", said());
+    // It serves all the same.
+    issuer.set_down(false);
+    let token = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let opened = post(&at, Some(&token), None, &initialize(REVISION, &json!({})));
+    assert!(
+        opened.body.contains("program cannot be started"),
+        "{opened:?}"
+    );
+}
+
+#[test]
 fn the_issuer_is_asked_about_a_token_and_keys_are_taken_beside_it() {
     let state = tempfile::tempdir().unwrap();
     let issuer = Issuer::start();
@@ -439,11 +482,22 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     let (adas, bobs) = (open(&at, &ada), open(&at, &bob));
     let waits = calling(&at, &ada, &adas);
     let asked = gateway.wait_for(1);
-    let change = |act: &str| {
-        let done = command(state.path(), &["tokens", act, issuer.url(), "ada"]);
+    let change = |act: &str, issuer: &str, subject: &str| {
+        let done = command(state.path(), &["tokens", act, issuer, subject]);
         assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stderr).unwrap()
     };
-    change("block");
+    let said = change("block", issuer.url(), "ada");
+    assert!(!said.contains("note:"), "{said}");
+    // Who was never seen is blocked all the same, and the command says so.
+    let said = change("block", issuer.url(), "adda");
+    assert!(said.contains("no question for this subject"), "{said}");
+    let slash = format!("{}/", issuer.url());
+    let said = change("block", &slash, "ada");
+    assert!(
+        said.contains("exactly as `[auth]` has it") && said.contains(issuer.url()),
+        "{said}"
+    );
     accept(&gateway, asked[0]["id"].as_str().unwrap(), "kept");
     let ended = waits.join().unwrap();
     assert!(!ended.body.contains("kept"), "{ended:?}");
@@ -458,13 +512,22 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
         "{refused:?}"
     );
     assert_eq!(post(&at, Some(&bob), Some(&bobs), &list).status, 200);
+    let called = std::process::Command::new(PROGRAM)
+        .args(["call", "deploy", "--decline", "--token-env", "TOKEN"])
+        .args(["--url", &format!("http://{at}/mcp/demo")])
+        .env("TOKEN", &ada)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(called.stderr).unwrap();
+    assert_eq!(called.status.code(), Some(3), "{said}");
+    assert!(said.contains("this caller is blocked"), "{said}");
     let listed = command(state.path(), &["tokens", "list"]);
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert!(
         listed.contains("blocked") && listed.contains(issuer.url()),
         "{listed}"
     );
-    change("unblock");
+    change("unblock", issuer.url(), "ada");
     let done = calling(&at, &ada, &open(&at, &ada)).join().unwrap();
     assert!(text(&done.response()).contains("kept"), "{done:?}");
     let twice = command(state.path(), &["tokens", "unblock", issuer.url(), "ada"]);
