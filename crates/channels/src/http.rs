@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::fault::chain;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use url::{Host, Url};
@@ -153,7 +154,7 @@ pub(crate) fn refused(reply: &Reply) -> ChannelError {
 }
 
 fn failed(error: &reqwest::Error) -> ChannelError {
-    if causes(error).any(<dyn Error>::is::<PrivateAddress>) {
+    if chain(error).any(<dyn Error>::is::<PrivateAddress>) {
         return ChannelError::Permanent(Reason::PrivateAddress);
     }
     ChannelError::retry(if is_of_tls(error) {
@@ -167,18 +168,11 @@ fn failed(error: &reqwest::Error) -> ChannelError {
 
 /// Returns `true` if TLS is what failed, however deep in the error that stands.
 pub(crate) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|cause| {
+    chain(error).any(|cause| {
         let inner = cause.downcast_ref::<std::io::Error>();
         let inner = inner.and_then(std::io::Error::get_ref);
         cause.is::<rustls::Error>()
             || inner.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
-    })
-}
-
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| {
-        let error: &'a (dyn Error + 'static) = *error;
-        error.source()
     })
 }
 

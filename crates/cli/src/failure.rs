@@ -4,6 +4,8 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use mcp_elicit_core::fault::causes;
+
 /// The exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -110,16 +112,7 @@ impl Failure {
     /// Adds the error below, with its own causes. Nothing that could hold a person's value belongs here.
     #[must_use]
     pub(crate) fn because(mut self, error: impl Error) -> Self {
-        self.causes.push(error.to_string());
-        let mut next = error.source();
-        while let Some(cause) = next {
-            let text = cause.to_string();
-            // Many errors repeat their source's text in their own.
-            if !self.causes.iter().any(|known| known.contains(&text)) {
-                self.causes.push(text);
-            }
-            next = cause.source();
-        }
+        self.causes.extend(causes(&error));
         self
     }
 

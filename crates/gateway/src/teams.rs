@@ -170,6 +170,13 @@ impl Teams {
         grants.get(key).filter(|grant| grant.is_good(now)).cloned()
     }
 
+    /// Returns `true` if approvals of a rule are good for a while.
+    pub(crate) fn keeps_grants(&self) -> bool {
+        let keeps = |decision: &Decision| matches!(decision, Decision::Approve(approval) if approval.good_for.is_some());
+        let rules = self.rules();
+        rules.rules().iter().any(|rule| keeps(rule.decision()))
+    }
+
     /// Adds the approvals in the record: those that this gateway kept before it was started again, and those of other gateways.
     ///
     /// # Errors

@@ -129,6 +129,12 @@ pub struct BlockedCaller {
     pub blocked_at: u64,
 }
 
+impl BlockedCaller {
+    fn is(&self, issuer: &str, subject: &str) -> bool {
+        self.issuer == issuer && self.subject == subject
+    }
+}
+
 impl ApiToken {
     /// Returns the id, by which it is named everywhere.
     pub fn id(&self) -> &str {
@@ -427,9 +433,7 @@ impl ApiTokens {
     pub fn unblock(&self, issuer: &str, subject: &str) -> io::Result<bool> {
         self.file.change(|table| {
             let before = table.blocked.len();
-            let is_it =
-                |blocked: &BlockedCaller| blocked.issuer == issuer && blocked.subject == subject;
-            table.blocked.retain(|blocked| !is_it(blocked));
+            table.blocked.retain(|blocked| !blocked.is(issuer, subject));
             Ok(table.blocked.len() < before)
         })
     }
@@ -576,9 +580,8 @@ impl ApiTokens {
 
 impl TokenTable {
     fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
-        let is_it =
-            |blocked: &BlockedCaller| blocked.issuer == issuer && blocked.subject == subject;
-        self.blocked.iter().any(is_it)
+        let mut blocked = self.blocked.iter();
+        blocked.any(|blocked| blocked.is(issuer, subject))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use mcp_elicit_core::fault::with_causes;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -17,18 +18,12 @@ pub(crate) struct Http(reqwest::Client);
 /// Why there is no response. The URL is left out: it may hold a code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
-    #[error("{}", causes(.0))]
+    #[error("{}", with_causes(.0))]
     Failed(reqwest::Error),
     #[error("the response is larger than {MOST} bytes")]
     TooLarge,
     #[error("{0}")]
     Malformed(http::Error),
-}
-
-/// Returns the error with everything that it names as its cause.
-fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
 impl From<reqwest::Error> for HttpError {

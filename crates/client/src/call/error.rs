@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_elicit_core::fault::with_causes;
 use rmcp::model::ErrorData;
 use rmcp::service::ServiceError;
 use thiserror::Error;
@@ -109,7 +110,7 @@ impl CallError {
             (_, Some(broken)) => Self::Broken(broken),
             (ServiceError::TransportClosed, None) => Self::Broken(TransportError::Closed),
             (ServiceError::TransportSend(error), None) => {
-                Self::Undelivered(crate::connection::words(&*error.error))
+                Self::Undelivered(with_causes(&*error.error))
             }
             _ => Self::UnexpectedResponse,
         }

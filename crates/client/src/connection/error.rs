@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_elicit_core::fault::with_causes;
 use rmcp::service::ClientInitializeError;
 use thiserror::Error;
 
@@ -121,7 +122,7 @@ impl ConnectError {
                 Self::from_rmcp(*fallback, asked, health)
             }
             ClientInitializeError::TransportError { error, .. } => {
-                Self::Unreachable(words(&*error.error))
+                Self::Unreachable(with_causes(&*error.error))
             }
             ClientInitializeError::ConnectionClosed(_) => Self::Broken {
                 trouble: TransportError::Closed,
@@ -175,29 +176,13 @@ impl ConnectError {
 pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 
-    let mut next = Some(error);
-    while let Some(error) = next {
+    mcp_elicit_core::fault::chain(error).find_map(|error| {
         if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
             return Some(required.www_authenticate_header.clone());
         }
         if let Some(insufficient) = error.downcast_ref::<InsufficientScopeError>() {
             return Some(insufficient.www_authenticate_header.clone());
         }
-        next = error.source();
-    }
-    None
-}
-
-/// An error and its causes as one line, nearest first, without what is said twice.
-pub(crate) fn words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
+        None
+    })
 }

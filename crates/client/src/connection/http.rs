@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use mcp_elicit_core::fault::with_causes;
 use reqwest::Response;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -329,7 +330,7 @@ fn preserve(mut event: Sse, health: &Health) -> Sse {
 
 /// rmcp reports only the first of a client error's causes; the last one names the problem.
 fn undelivered(error: reqwest::Error) -> Failed {
-    StreamableHttpError::Io(std::io::Error::other(super::words(&error.without_url())))
+    StreamableHttpError::Io(std::io::Error::other(with_causes(&error.without_url())))
 }
 
 fn unexpected(status: StatusCode) -> Failed {

@@ -27,7 +27,6 @@ pub use child::Stderr;
 pub use error::ConnectError;
 #[cfg(feature = "http")]
 pub(crate) use error::challenge;
-pub(crate) use error::words;
 #[cfg(feature = "http")]
 pub use http::Http;
 #[cfg(feature = "http")]

@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use hmac::{Hmac, Mac as _};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_core::wire::Capability;
 use sha2::Sha256;
 use thiserror::Error;
@@ -170,7 +171,7 @@ fn is_of_this_machine(url: &reqwest::Url) -> bool {
 fn unreachable(error: reqwest::Error) -> ResponderError {
     ResponderError::failed(format!(
         "the webhook cannot be reached: {}",
-        crate::connection::words(&error.without_url())
+        with_causes(&error.without_url())
     ))
 }
 

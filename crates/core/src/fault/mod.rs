@@ -10,14 +10,18 @@
 //! | [`person`] | none: the person has the right to say no |
 //! | [`limit`] | a configured bound: time, rate, size, number |
 //! | [`error`] | the JSON-RPC error object and its codes |
+//!
+//! [`chain`], [`causes`] and [`with_causes`] show any error of `std` with those below it.
 
 pub mod author;
+mod causes;
 pub mod error;
 pub mod limit;
 pub mod peer;
 pub mod person;
 
 pub use author::AuthorFault;
+pub use causes::{causes, chain, with_causes};
 pub use error::{ErrorObject, Finding, code};
 pub use limit::LimitFault;
 pub use peer::PeerFault;

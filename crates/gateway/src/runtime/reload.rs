@@ -6,6 +6,7 @@ mod too_few;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::team::RulesEvent;
@@ -140,22 +141,6 @@ fn next(text: &str) -> Result<(Arc<Rules>, NextChannels), ReloadError> {
     Ok((rules, channels))
 }
 
-/// Returns an error with the errors below it, in one line.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        // Many errors repeat their source's text in their own.
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        next = cause.source();
-    }
-    text
-}
-
 fn loaded(rules: &Rules, before: Option<String>) -> RulesEvent {
     RulesEvent::Loaded {
         digest: digest_of_rules(rules),
@@ -172,10 +157,13 @@ async fn write_changes(record: Arc<Record>, mut changes: mpsc::Receiver<TeamsCha
     }
 }
 
-/// Learns of the approvals that other gateways on the same record keep, and deletes those that have ended.
+/// Learns of the approvals that other gateways on the same record keep, and deletes those that have ended; only while a rule has `good-for`.
 async fn recall_grants(record: Arc<Record>, teams: Arc<Teams>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
+        if !teams.keeps_grants() {
+            continue;
+        }
         if let Err(fault) = teams.recall_grants(&record).await {
             tracing::warn!(%fault, "approvals of other gateways could not be read");
         }

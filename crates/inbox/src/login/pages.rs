@@ -93,31 +93,74 @@ async fn login(
     gate.notice(StatusCode::UNAUTHORIZED, "Log in", line)
 }
 
-/// Returns the person of a form of these pages; else the refusal.
+/// Why a request is not what the person of a session sent from one of these pages.
+#[derive(Clone, Copy)]
+enum PostError {
+    OtherSite,
+    NotSignedIn,
+    OtherSession,
+}
+
+impl PostError {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::OtherSite | Self::OtherSession => StatusCode::FORBIDDEN,
+            Self::NotSignedIn => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    fn line(self) -> &'static str {
+        match self {
+            Self::OtherSite => {
+                "The request was started by a page of another site. Nothing was done."
+            }
+            Self::NotSignedIn => "You are not signed in any more.",
+            Self::OtherSession => {
+                "The form was made for another session. Nothing was done; open the page again."
+            }
+        }
+    }
+}
+
+/// Returns the person who sent a request from a page of ours. [`check_token`] comes next.
 fn poster(
+    gate: &Gate,
+    viewer: Option<Extension<Viewer>>,
+    headers: &HeaderMap,
+) -> Result<Arc<SignedIn>, PostError> {
+    if !gate.site.is_from_us(headers) {
+        return Err(PostError::OtherSite);
+    }
+    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
+    signed_in.ok_or(PostError::NotSignedIn)
+}
+
+/// Checks that a request carries the token of its session.
+fn check_token(gate: &Gate, signed_in: &SignedIn, token: &str) -> Result<(), PostError> {
+    let is_own = gate.site.is_form_token(&signed_in.session, FORMS, token);
+    is_own.then_some(()).ok_or(PostError::OtherSession)
+}
+
+/// Returns the person who sent a form of these pages, and the form; else the page that says why not.
+fn posted_form(
     gate: &Gate,
     viewer: Option<Extension<Viewer>>,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<(Arc<SignedIn>, String), Box<Response>> {
-    let refuse = |line: &str| Box::new(gate.notice(StatusCode::FORBIDDEN, "Refused", line));
-    if !gate.site.is_from_us(headers) {
-        return Err(refuse(
-            "The request was started by a page of another site. Nothing was done.",
-        ));
-    }
-    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
-    let Some(signed_in) = signed_in else {
-        return Err(Box::new(go(&format!("{}/login", gate.site.path()))));
-    };
     let text = String::from_utf8_lossy(body).into_owned();
     let token = value_of(&text, "csrf").unwrap_or_default();
-    if !gate.site.is_form_token(&signed_in.session, FORMS, &token) {
-        return Err(refuse(
-            "The form was made for another session. Nothing was done; open the page again.",
-        ));
+    let signed_in = poster(gate, viewer, headers)
+        .and_then(|signed_in| check_token(gate, &signed_in, &token).map(|()| signed_in));
+    match signed_in {
+        Ok(signed_in) => Ok((signed_in, text)),
+        Err(PostError::NotSignedIn) => Err(Box::new(go(&format!("{}/login", gate.site.path())))),
+        Err(error) => Err(Box::new(gate.notice(
+            error.status(),
+            "Refused",
+            error.line(),
+        ))),
     }
-    Ok((signed_in, text))
 }
 
 async fn log_out(
@@ -126,7 +169,7 @@ async fn log_out(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let signed_in = match poster(&gate, viewer, &headers, &body) {
+    let signed_in = match posted_form(&gate, viewer, &headers, &body) {
         Ok((signed_in, _)) => signed_in,
         Err(response) => return *response,
     };
@@ -263,15 +306,9 @@ async fn add_device(
     let Some(push) = &gate.push else {
         return told(StatusCode::NOT_FOUND, "This inbox notifies no devices.");
     };
-    if !gate.site.is_from_us(&headers) {
-        return told(
-            StatusCode::FORBIDDEN,
-            "The request was started by a page of another site.",
-        );
-    }
-    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
-    let Some(signed_in) = signed_in else {
-        return told(StatusCode::UNAUTHORIZED, "You are not signed in any more.");
+    let signed_in = match poster(&gate, viewer, &headers) {
+        Ok(signed_in) => signed_in,
+        Err(error) => return told(error.status(), error.line()),
     };
     if body.len() > LONGEST_SUBSCRIPTION {
         return told(
@@ -285,14 +322,8 @@ async fn add_device(
             "The browser's subscription cannot be read.",
         );
     };
-    if !gate
-        .site
-        .is_form_token(&signed_in.session, FORMS, &subscribed.csrf)
-    {
-        return told(
-            StatusCode::FORBIDDEN,
-            "The page was made for another session: open it again.",
-        );
+    if let Err(error) = check_token(&gate, &signed_in, &subscribed.csrf) {
+        return told(error.status(), error.line());
     }
     let keys = DeviceKeys {
         endpoint: subscribed.endpoint,
@@ -340,8 +371,8 @@ async fn end_device(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let (signed_in, text) = match poster(&gate, viewer, &headers, &body) {
-        Ok(poster) => poster,
+    let (signed_in, text) = match posted_form(&gate, viewer, &headers, &body) {
+        Ok(posted) => posted,
         Err(response) => return *response,
     };
     let id = value_of(&text, "device").unwrap_or_default();
@@ -367,8 +398,8 @@ async fn end(
     let role = viewer
         .as_ref()
         .map(|Extension(viewer)| gate.people().role(viewer));
-    let (signed_in, text) = match poster(&gate, viewer, &headers, &body) {
-        Ok(poster) => poster,
+    let (signed_in, text) = match posted_form(&gate, viewer, &headers, &body) {
+        Ok(posted) => posted,
         Err(response) => return *response,
     };
     let may_end_others = role.is_some_and(|role| access::may(role, Action::EndSessions).is_ok());

@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::io;
 
+use mcp_elicit_core::fault::chain;
 use reqwest::Url;
 
 /// Returns what failed, without anything of the address but its origin.
 pub(super) fn words(error: &reqwest::Error, at: &Url) -> String {
     let at = at.origin().ascii_serialization();
-    let causes: Vec<&(dyn Error + 'static)> = causes(error).collect();
+    let causes: Vec<&(dyn Error + 'static)> = chain(error).skip(1).collect();
     let deepest = causes.last().map_or_else(String::new, ToString::to_string);
     if !error.is_connect() {
         return if error.is_timeout() {
@@ -55,11 +56,6 @@ pub(super) fn words(error: &reqwest::Error, at: &Url) -> String {
         (deepest, "Correct the address, or look at the network")
     };
     format!("{at} cannot be reached: {what}. {next}")
-}
-
-/// The error's causes, the deepest last.
-fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&cause| cause.source())
 }
 
 #[cfg(test)]
