@@ -2,14 +2,14 @@
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
-use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
+use mcp_elicit_core::wire::{Cancelled, Id, message};
 use serde_json::value::RawValue;
 
 use crate::asks::{Ask, ClientReply, Origin};
 use crate::calls::Call;
 use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
-use crate::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
+use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, Timer, Timestamp};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
@@ -46,11 +46,11 @@ impl Relay {
         self.tell_client(stream, notice.to_message(), false);
     }
 
-    fn stream_of(&self, key: AskId) -> crate::StreamId {
+    fn stream_of(&self, key: AskId) -> StreamId {
         let call = self.asks.get(key).and_then(Ask::call);
         call.and_then(|call| self.calls.get(call))
             .and_then(Call::stream)
-            .unwrap_or(crate::StreamId::SESSION)
+            .unwrap_or(StreamId::SESSION)
     }
 
     /// The client answered: the record decides whether it was the first.
@@ -139,7 +139,7 @@ impl Relay {
 
     /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
     pub(crate) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let revision = self.server.revision_or_latest();
         if self.asks.get(key).is_none_or(Ask::has_answer) {
             self.drop_unclaimed(key, ending);
             return;
@@ -212,7 +212,7 @@ impl Relay {
     }
 
     /// The question ends; the record is told, and the client where it was asked. Nobody else is.
-    pub(crate) fn drop_quietly(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
+    pub(crate) fn drop_question(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
         self.end_ask(key, ending, true)
     }
 
@@ -235,10 +235,6 @@ impl Relay {
         Some(question)
     }
 
-    pub(crate) fn drop_question(&mut self, key: AskId, ending: Ending) {
-        self.drop_quietly(key, ending);
-    }
-
     /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
     /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
     /// the client gave up is the server's to clear up.
@@ -252,12 +248,12 @@ impl Relay {
             if self.reassign(now, key, call) {
                 continue;
             }
-            let question = self.drop_quietly(key, ending);
+            let question = self.drop_question(key, ending);
             if ending == Ending::CallEnded
                 && let Some(Origin::Pushed { id }) =
                     question.map(|question| question.origin().clone())
             {
-                let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+                let revision = self.server.revision_or_latest();
                 let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
                 self.tell_server(refusal.to_response(&id), None);
             }

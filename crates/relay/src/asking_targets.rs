@@ -82,7 +82,6 @@ impl AskingTargets {
             let Some(kind) = kinds.into_iter().find(|kind| kind.word() == asker.kind) else {
                 continue;
             };
-            let known = self.changed.load(Ordering::Relaxed);
             self.set(kind, &asker.target, |before| match before {
                 Some(Habit::Asks { form, url }) => Habit::Asks {
                     form: form || asker.form,
@@ -93,7 +92,6 @@ impl AskingTargets {
                     url: asker.url,
                 },
             });
-            self.changed.store(known, Ordering::Relaxed);
         }
     }
 
@@ -116,7 +114,7 @@ impl AskingTargets {
 
     /// Adds one that was seen to ask in this mode: for certain, or as one of several of which one did.
     pub(crate) fn saw(&self, kind: CallKind, target: &str, mode: Mode, is_certain: bool) {
-        self.set(kind, target, |known| match known {
+        let is_news = self.set(kind, target, |known| match known {
             Some(Habit::Asks { form, url }) => Habit::Asks {
                 form: form || (is_certain && mode == Mode::Form),
                 url: url || (is_certain && mode == Mode::Url),
@@ -127,23 +125,29 @@ impl AskingTargets {
             },
             Some(Habit::Suspected) | None => Habit::Suspected,
         });
+        if is_news {
+            self.changed.store(true, Ordering::Relaxed);
+        }
     }
 
     fn get(&self, kind: CallKind, target: &str) -> Option<Habit> {
         self.all().get(&(kind.word(), target.to_owned())).copied()
     }
 
-    fn set(&self, kind: CallKind, target: &str, change: impl FnOnce(Option<Habit>) -> Habit) {
+    /// Changes the habit of one; `true` where a certain one is news.
+    fn set(
+        &self,
+        kind: CallKind,
+        target: &str,
+        change: impl FnOnce(Option<Habit>) -> Habit,
+    ) -> bool {
         let mut all = self.all();
         let key = (kind.word(), target.to_owned());
-        if all.len() < REMEMBERED || all.contains_key(&key) {
-            let known = all.get(&key).copied();
-            let now = change(known);
-            if known != Some(now) && now != Habit::Suspected {
-                self.changed.store(true, Ordering::Relaxed);
-            }
-            all.insert(key, now);
+        if all.len() >= REMEMBERED && !all.contains_key(&key) {
+            return false;
         }
+        let now = change(all.get(&key).copied());
+        all.insert(key, now) != Some(now) && now != Habit::Suspected
     }
 
     /// This one had its turn and did not ask: it is suspected no longer.

@@ -24,10 +24,19 @@ pub(crate) struct Catalog {
     facts: HashMap<String, ToolFacts>,
     /// The size of all schemas in there.
     schema_bytes: usize,
-    /// `true` if the gateway itself has read the whole list since the server last said that it has changed.
-    is_whole: bool,
-    /// `true` if the list has changed since the facts in there.
-    has_changed: bool,
+    extent: Extent,
+}
+
+/// The part of the server's list that the facts are of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Extent {
+    /// The part that a client has listed.
+    #[default]
+    Seen,
+    /// The list has changed since.
+    Outdated,
+    /// All of it: the gateway itself has read the list, and it has not changed since.
+    Whole,
 }
 
 #[derive(Deserialize)]
@@ -60,10 +69,7 @@ struct Tool<'a> {
 impl Catalog {
     /// Takes in what a `tools/list` gave.
     pub(crate) fn learn(&mut self, result: &RawValue) {
-        let tools = members::member(result, "tools");
-        let tools =
-            tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
-        for tool in tools.unwrap_or_default() {
+        for tool in tools_in(result) {
             if self.tools.len() >= TOOLS {
                 return;
             }
@@ -76,11 +82,8 @@ impl Catalog {
     /// Takes in the facts for rules. Returns the tools whose annotations are others than before: a server could change them to avoid
     /// a rule.
     pub(crate) fn learn_facts(&mut self, result: &RawValue) -> Vec<String> {
-        let tools = members::member(result, "tools");
-        let tools =
-            tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
         let mut changed = Vec::new();
-        for tool in tools.unwrap_or_default() {
+        for tool in tools_in(result) {
             let Ok(Tool { name, .. }) = serde_json::from_str::<Tool<'_>>(tool.get()) else {
                 continue;
             };
@@ -136,25 +139,34 @@ impl Catalog {
     /// Forgets which tools have output schemas: the server has others now. Facts for rules stay, to see which change.
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
-        self.is_whole = false;
-        self.has_changed = true;
+        self.extent = Extent::Outdated;
     }
 
     /// The gateway itself has read the whole list.
     pub(crate) fn set_whole(&mut self) {
-        self.is_whole = true;
-        self.has_changed = false;
+        self.extent = Extent::Whole;
     }
 
     /// Returns `true` if asking the server for its list may tell more of this tool than is known.
     pub(crate) fn may_learn_of(&self, tool: &str) -> bool {
-        !self.is_whole && (self.has_changed || !self.facts.contains_key(tool))
+        match self.extent {
+            Extent::Seen => !self.facts.contains_key(tool),
+            Extent::Outdated => true,
+            Extent::Whole => false,
+        }
     }
 
     /// Returns `false` only for a tool that was listed without an output schema.
     pub(crate) fn may_have_output_schema(&self, tool: &str) -> bool {
         self.tools.get(tool).copied().unwrap_or(true)
     }
+}
+
+/// Returns the descriptions of tools in a result of `tools/list`; none where it cannot be read.
+fn tools_in(result: &RawValue) -> Vec<&RawValue> {
+    let tools = members::member(result, "tools");
+    let tools = tools.and_then(|tools| serde_json::from_str(tools.get()).ok());
+    tools.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl Relay {
         read: impl FnOnce(&RawValue) -> Result<T, WireError>,
     ) -> Option<T> {
         self.calls.end_upstream(key);
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let revision = self.server.revision_or_latest();
         let required = match read(part?) {
             Ok(required) => required,
             Err(defect) => {

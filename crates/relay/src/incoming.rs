@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::wire::Frame;
+use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 use crate::StreamId;
 
@@ -33,6 +33,16 @@ impl<'a> ClientFrame<'a> {
             bytes,
             looked_up: false,
         }
+    }
+
+    /// A frame of this text on this stream, which is made again here.
+    pub(crate) const fn of_text(
+        text: &'a str,
+        index: &'a FrameIndex,
+        stream: StreamId,
+        at: Timestamp,
+    ) -> Self {
+        Self::new(Frame::of_text(text, index), stream, at, None)
     }
 
     /// The same frame, a call that the record does not know.

@@ -29,7 +29,7 @@
 //! | `round_states` | the states under which clients have rounds: found again, good for one use |
 //! | `new_asks`, `asks/` | a question is checked and recorded; open questions: the table, one question, its calls |
 //! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
-//! | [`decisions`], `approvals` | an operator's decisions, as the shell makes them; calls that wait for approval |
+//! | [`decisions`], `approvals/` | an operator's decisions, as the shell makes them; calls that wait for approval |
 //! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
 //! | `limits` | size, number and rate of questions |
 //! | `attribution` | the call that a pushed question is for |
@@ -263,7 +263,7 @@ impl Relay {
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
             return ClientForward::Handled;
         };
-        let frame = ClientFrame::new(Frame::of_text(text, &index), stream, now, None);
+        let frame = ClientFrame::of_text(text, &index, stream, now);
         let forward = self.client_request(frame.looked_up());
         self.next_turns();
         forward

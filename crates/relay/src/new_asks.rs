@@ -4,7 +4,7 @@ use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use mcp_elicit_core::wire::ElicitRequest;
 use serde_json::value::RawValue;
 
 use crate::NewQuestion;
@@ -44,11 +44,15 @@ impl Relay {
             return Err(ErrorResponse::new(-32000, why));
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let revision = self.server.revision_or_latest();
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
-        let planned = self.planned(now, &attribution, &origin, &request, form.as_ref());
+        let planned = if origin == Origin::Approval {
+            self.planned_approval(&attribution)
+        } else {
+            self.planned(now, &attribution, &request, form.as_ref())
+        };
         let (team, open_for) = match planned {
             Planned::Caller { open_for } => (None, open_for),
             Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
@@ -132,25 +136,25 @@ impl Relay {
         Ok(())
     }
 
-    /// Returns the operator's decision about a question. Where several calls may have asked, rules about calls cannot be judged.
+    /// Returns the decision by which a call waits for approval.
+    fn planned_approval(&self, attribution: &Attribution) -> Planned {
+        let approval = attribution.call().and_then(|call| self.approvals.of(call));
+        approval.map_or(Planned::Caller { open_for: None }, |approval| {
+            Planned::People(Box::new(approval.people.clone()))
+        })
+    }
+
+    /// Returns the operator's decision about a question of the server. Where several calls may have asked, rules about calls cannot be judged.
     fn planned(
         &mut self,
         now: Timestamp,
         attribution: &Attribution,
-        origin: &Origin,
         request: &ElicitRequest,
         form: Option<&Form>,
     ) -> Planned {
-        let usual = Planned::Caller { open_for: None };
         let Some(decisions) = self.settings.decisions.clone() else {
-            return usual;
+            return Planned::Caller { open_for: None };
         };
-        if *origin == Origin::Approval {
-            let approval = attribution.call().and_then(|call| self.approvals.of(call));
-            return approval.map_or(usual, |approval| {
-                Planned::People(Box::new(approval.people.clone()))
-            });
-        }
         let known = attribution.call().filter(|_| !attribution.is_ambiguous());
         let call = known.and_then(|call| self.calls.get_mut(call)?.summary().cloned());
         let message = request.message();
@@ -176,7 +180,7 @@ impl Relay {
             || questions.all(|request| {
                 // One that is illegal is refused when it is asked.
                 let form = check(request).ok().and_then(|checked| checked.form);
-                let planned = self.planned(now, &call.into(), &Origin::Url, request, form.as_ref());
+                let planned = self.planned(now, &call.into(), request, form.as_ref());
                 matches!(planned, Planned::Caller { .. })
             })
     }

@@ -80,9 +80,7 @@ impl Relay {
             if let Some(question) = self.asks.get_mut(key) {
                 question.shown_in_round();
                 question.leave_call();
-                asked.extend(
-                    Some(question.entry().to_owned()).zip(question.record().map(str::to_owned)),
-                );
+                asked.extend(question.entry_and_record());
                 if let Origin::ClientRound { round: known, .. } = question.origin() {
                     round = Some(*known);
                 }
@@ -222,12 +220,9 @@ impl Relay {
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
         for question in asked.iter().filter_map(|key| self.asks.get(*key)) {
-            records.extend(
-                Some(question.entry().to_owned()).zip(question.record().map(str::to_owned)),
-            );
-            reasons.extend(
-                Some(question.entry().to_owned()).zip(question.reason().map(str::to_owned)),
-            );
+            records.extend(question.entry_and_record());
+            let reason = question.reason().map(str::to_owned);
+            reasons.extend(reason.map(|reason| (question.entry().to_owned(), reason)));
         }
         let number = self.round_states.next_number();
         let id = frame.id();

@@ -9,14 +9,14 @@ use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, Mac as _};
+use mcp_elicit_core::seal::{Cipher, NONCE};
+use mcp_elicit_core::wire::Frame;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::calls;
 use crate::frame_edit::OWN;
 use crate::{CallKind, Timestamp};
-use mcp_elicit_core::seal::{Cipher, NONCE};
-use mcp_elicit_core::wire::Frame;
 
 /// The mark of this form, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";

@@ -178,12 +178,7 @@ impl Relay {
         self.round_states.use_up(state);
         // What may begin has to be admitted, whatever was admitted before.
         if let Some(index) = FrameIndex::at(first.as_bytes()) {
-            let again = ClientFrame::new(
-                Frame::of_text(&first, &index),
-                frame.stream(),
-                frame.at(),
-                None,
-            );
+            let again = ClientFrame::of_text(&first, &index, frame.stream(), frame.at());
             let kind = again.method().and_then(CallKind::of_method);
             if let Some(forward) = kind.and_then(|kind| self.admit(again, kind)) {
                 if let ClientForward::AsIs(call) = forward {
@@ -263,7 +258,7 @@ impl Relay {
             return ClientForward::Handled;
         };
         let delivery = carried.delivery_id();
-        let frame = ClientFrame::new(Frame::of_text(&text, &index), stream, at, None);
+        let frame = ClientFrame::of_text(&text, &index, stream, at);
         let method = frame.method().unwrap_or_default();
         let forward = self.translate_request(frame, method, carried);
         if let ClientForward::AsIs(call) = forward {

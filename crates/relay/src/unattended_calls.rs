@@ -1,11 +1,13 @@
 //! Calls that nobody waits for, beyond this session: the record knows them, so that the same call made again finds its
 //! result, or follows the call that is still at work, in whatever session of the same caller.
 
+use bytes::Bytes;
+use mcp_elicit_core::wire::{Frame, FrameIndex, Id};
+
 use crate::calls::{self, Call};
 use crate::{
     CallId, CallKind, ClientForward, Effect, FoundCall, Relay, StreamId, Timer, Timestamp,
 };
-use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 impl Relay {
     /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
@@ -79,12 +81,25 @@ impl Relay {
         let kind = CallKind::of_method(frame.method()?)?;
         let id = frame.id()?;
         let digest = calls::summary(kind, frame).ok()?.digest;
+        let text = Bytes::copy_from_slice(text.as_bytes());
+        Some((self.insert_unsent(now, stream, id, kind, text), digest))
+    }
+
+    /// Adds a call with this request, text, of which the server knows nothing.
+    pub(crate) fn insert_unsent(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        id: Id,
+        kind: CallKind,
+        text: Bytes,
+    ) -> CallId {
         let mut call = Call::new(now, stream, id, Some(kind));
         call.set_upstream_id(self.outbox.new_id());
-        call.keep(bytes::Bytes::copy_from_slice(text.as_bytes()));
+        call.keep(text);
         let key = self.calls.insert(call);
         self.calls.end_upstream(key);
-        Some((key, digest))
+        key
     }
 
     /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
@@ -93,10 +108,9 @@ impl Relay {
             return;
         }
         self.end_hold(key);
-        let Some(call) = self.remove_call(key) else {
+        let Some(mut call) = self.remove_call(key) else {
             return;
         };
-        let mut call = call;
         let digest = call.summary().map(|summary| summary.digest.clone());
         if let (Some(stream), Some(text), Some(digest)) = (call.stream(), call.frame(), digest) {
             self.find_call(stream, text, digest);

@@ -286,6 +286,11 @@ impl Ask {
         self.row().map(|row| row.id.as_str())
     }
 
+    /// Returns its key in `inputRequests` with the record's id, once it is written.
+    pub(crate) fn entry_and_record(&self) -> Option<(String, String)> {
+        Some((self.entry().to_owned(), self.record()?.to_owned()))
+    }
+
     /// Returns the address at which a person can answer.
     pub(crate) fn link(&self) -> Option<&str> {
         self.row()?.link.as_deref()

@@ -1,5 +1,6 @@
 //! The client's side: the era that its client was seen to speak, and what follows from it.
 
+use mcp_elicit_core::wire::frame::Frame;
 use mcp_elicit_core::wire::{Capability, Id, Meta, Mode, Revision, members, message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use super::rounds_client::RoundsClient;
 use crate::CallKind;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
-use mcp_elicit_core::wire::frame::Frame;
 
 /// The state of the client. Only this module and its files look into it.
 #[derive(Default)]

@@ -1,11 +1,12 @@
 //! Clients of the pushed era (2025-06-18, 2025-11-25): questions that are pushed to them, and their responses.
 
+use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::outcome_json;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::{
     Capability, ElicitRequest, ElicitResult, Envelope, Id, Mode, Revision, members, message, method,
 };
-
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -15,7 +16,6 @@ use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::unknown_members::with_members;
 use crate::{AskId, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
@@ -115,7 +115,7 @@ impl Relay {
             return;
         };
         question.client_responded();
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
             // An error: the client could not ask. That is not an answer of a person's.
             self.pass_on_error(now, key, frame.text());
@@ -123,7 +123,7 @@ impl Relay {
         };
         let checked = ElicitResult::parse(result, question.request().mode())
             .map_err(|defect| {
-                let fault = mcp_elicit_core::fault::PeerFault::from(defect);
+                let fault = PeerFault::from(defect);
                 UnusableReply::Malformed(Box::new(ErrorResponse::fault(fault, revision)))
             })
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
@@ -162,15 +162,15 @@ impl Relay {
         let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
             .ok()
             .and_then(|all| all.error_code());
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let fault = mcp_elicit_core::fault::PeerFault::AnsweredWithError {
+        let revision = self.server.revision_or_latest();
+        let fault = PeerFault::AnsweredWithError {
             code: code.unwrap_or_default(),
         };
         let as_it_is = self.asks.get(key).is_some_and(|question| {
             matches!(question.origin(), Origin::Pushed { .. }) && question.server_frame().is_some()
         });
         if as_it_is {
-            self.drop_quietly(key, Ending::ClientFailed);
+            self.drop_question(key, Ending::ClientFailed);
             self.tell_server(text.to_owned(), None);
         } else {
             self.question_fails(

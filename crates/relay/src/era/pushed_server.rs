@@ -90,7 +90,7 @@ impl Relay {
             tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
             return;
         }
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let revision = self.server.revision_or_latest();
         let params = frame.params();
         let request = match params {
             Some(params) => ElicitRequest::parse(params, revision),

@@ -1,9 +1,9 @@
 //! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
 //! and what their retries bring.
 
-use crate::calls::Call;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
     Capability, Envelope, InputRequest, InputRequired, InputResponses, Meta, Revision, message,
     meta, method,
@@ -12,11 +12,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::asks::UnusableReply;
+use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::server_round::Round;
 use crate::unknown_members::with_members;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -74,7 +74,7 @@ impl Relay {
         )
     }
 
-    /// Returns what a rounds client brought for the requests that are not questions.
+    /// Takes in what a rounds client brought for the requests that are not questions.
     pub(crate) fn others_of_round(
         &mut self,
         now: Timestamp,
@@ -153,10 +153,7 @@ impl Relay {
         let mut asked = Vec::new();
         for question in questions {
             let question = self.asks.get(*question)?;
-            asked.push((
-                question.entry().to_owned(),
-                question.record().map(str::to_owned)?,
-            ));
+            asked.push(question.entry_and_record()?);
             let params = question.request_again().to_raw_params(REVISION).ok()?;
             let params = with_members(&params, question.unknown())?;
             let request = format!(

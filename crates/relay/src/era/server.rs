@@ -117,6 +117,11 @@ impl Server {
         }
     }
 
+    /// Returns the revision spoken with it, and the latest of the pushed era while none is.
+    pub(crate) fn revision_or_latest(&self) -> Revision {
+        self.revision().unwrap_or(Revision::LATEST_PUSHED)
+    }
+
     /// Returns whether a session's server declared that it logs.
     pub(crate) fn has_logging(&self) -> bool {
         match &self.0 {

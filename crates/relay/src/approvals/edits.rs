@@ -1,0 +1,96 @@
+//! Arguments that approvers changed, put in place of the client's; the others stay byte for byte.
+
+use mcp_elicit_core::wire::call_frame::canonical;
+use mcp_elicit_core::wire::frame::FrameIndex;
+use mcp_elicit_core::wire::members::Members;
+use serde_json::value::RawValue;
+
+use crate::frame_edit;
+
+/// The changes of approvers to the arguments of a call.
+pub(super) struct Edits {
+    frame: String,
+    pointers: Vec<String>,
+}
+
+impl Edits {
+    /// Reads the approvers' answers, JSON by JSON Pointers, to the request `text`. `None` where they differ from none of its arguments.
+    pub(super) fn read(text: &str, answers: &str) -> Option<Self> {
+        let index = FrameIndex::at(text.as_bytes())?;
+        let range = index.arguments.clone()?;
+        let mut arguments: Box<RawValue> = serde_json::from_str(&text[range.clone()]).ok()?;
+        let mut pointers = Vec::new();
+        for (pointer, answer) in Members::read_text(answers, "answers").ok()?.iter() {
+            let changed =
+                names_of(pointer).and_then(|names| edited_member(&arguments, &names, answer));
+            if let Some(changed) = changed {
+                arguments = changed;
+                pointers.push(pointer.to_owned());
+            }
+        }
+        (!pointers.is_empty()).then(|| Self {
+            frame: frame_edit::spliced(text, &range, arguments.get()),
+            pointers,
+        })
+    }
+
+    /// Returns the request with the answers in place of the arguments that they differ from.
+    pub(super) fn frame(&self) -> &str {
+        &self.frame
+    }
+
+    /// Returns JSON Pointers to the arguments that were changed.
+    pub(super) fn pointers(&self) -> &[String] {
+        &self.pointers
+    }
+
+    /// Returns the changed request, and JSON Pointers to the arguments that were changed.
+    pub(super) fn into_parts(self) -> (String, Vec<String>) {
+        (self.frame, self.pointers)
+    }
+}
+
+/// Returns the names in a JSON Pointer.
+pub(super) fn names_of(pointer: &str) -> Option<Vec<String>> {
+    let names = pointer.strip_prefix('/')?.split('/');
+    Some(
+        names
+            .map(|name| name.replace("~1", "/").replace("~0", "~"))
+            .collect(),
+    )
+}
+
+/// Returns the object with another value for the member of this path, where it has that member and the value is another.
+fn edited_member(object: &RawValue, names: &[String], value: &RawValue) -> Option<Box<RawValue>> {
+    let (name, rest) = names.split_first()?;
+    let all = Members::read(object, "arguments").ok()?;
+    let before = all.get(name)?;
+    if rest.is_empty() {
+        let is_other = canonical(before.get()) != canonical(value.get());
+        return is_other.then(|| all.with(name, Some(value)));
+    }
+    let changed = edited_member(before, rest, value)?;
+    Some(all.with(name, Some(&changed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp/a", "n":12345678901234567890,"deep":{"on":true}}}}"#;
+
+    #[test]
+    fn only_what_differs_is_changed_and_the_rest_stays_byte_for_byte() {
+        assert!(Edits::read(CALL, "{}").is_none());
+        assert!(Edits::read(CALL, r#"{"/path":"/tmp/\u0061"}"#).is_none());
+        let edits = Edits::read(CALL, r#"{"/path":"/tmp/b","/deep/on":false}"#).unwrap();
+        let (sent, edited) = edits.into_parts();
+        assert_eq!(edited, ["/path", "/deep/on"]);
+        assert!(
+            sent.contains("12345678901234567890") && sent.contains(r#""/tmp/b""#),
+            "{sent}"
+        );
+        assert!(sent.contains(r#"{"on":false}"#), "{sent}");
+        assert!(Edits::read(CALL, r#"{"/absent":1}"#).is_none());
+    }
+}

@@ -1,0 +1,442 @@
+//! Calls that wait for approval, and calls that were approved.
+//!
+//! The gateway asks before such a call goes to its server. The call is made once, when enough people have agreed and its caller waits;
+//! where the caller does not wait any more, the question stays in the record, and the same call made again finds it or its answer.
+//! Arguments that an approver changed are put in place of the client's; the others go on byte for byte.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `request` | the question about a call |
+//! | `edits` | the arguments that approvers changed |
+//! | `shown` | the members of a call that approvers are shown |
+
+mod edits;
+mod request;
+mod shown;
+
+use std::collections::HashMap;
+
+use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::{Id, message};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::asks::Origin;
+use crate::call_start::Carried;
+use crate::calls::{self, Call};
+use crate::decisions::{Admission, Approval};
+use crate::frame_edit::{self, ErrorResponse};
+use crate::{
+    CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Relay, StreamId, Timestamp,
+};
+use edits::Edits;
+use request::approval_request;
+use shown::{has_only_shown, without_unshown_meta};
+
+/// The member of a result's `_meta` that says by which rule a call was approved.
+const APPROVAL: &str = "mcp-elicit/approval";
+
+/// The calls that wait for approval, and those that were approved and are on their way.
+#[derive(Default)]
+pub(crate) struct Approvals {
+    waiting: HashMap<CallId, Waiting>,
+    /// The call that is about to start.
+    starting: Option<Approved>,
+    approved: HashMap<CallId, Approved>,
+}
+
+/// A call that waits for approval.
+pub(crate) struct Waiting {
+    approval: Approval,
+    summary: CallSummary,
+}
+
+/// A call that was approved.
+pub(crate) struct Approved {
+    rule: String,
+    /// JSON Pointers to the arguments that were changed.
+    edited: Vec<String>,
+    /// The delivery of the approval, until the call is sent.
+    delivery: Option<DeliveryId>,
+}
+
+/// A client that waits for a call which is not with the server.
+struct WaitingClient {
+    stream: StreamId,
+    id: Id,
+    kind: CallKind,
+}
+
+impl WaitingClient {
+    /// Returns the client that waits for this call; `None` where none waits, or no question may come up in it.
+    fn of(call: &Call) -> Option<Self> {
+        Some(Self {
+            stream: call.stream()?,
+            id: call.client_id().clone(),
+            kind: call.kind()?,
+        })
+    }
+}
+
+impl Approvals {
+    /// Returns the approval that this call waits for.
+    pub(crate) fn of(&self, call: CallId) -> Option<&Approval> {
+        self.waiting.get(&call).map(|waiting| &waiting.approval)
+    }
+
+    /// Returns `true` if the call waits for approval.
+    pub(crate) fn has(&self, call: CallId) -> bool {
+        self.waiting.contains_key(&call)
+    }
+
+    /// Returns `true` if the call was approved: no other connection may take it, where it would be asked about again.
+    pub(crate) fn is_approved(&self, call: CallId) -> bool {
+        self.approved.contains_key(&call)
+    }
+
+    /// The approved call that is about to start has this key.
+    pub(crate) fn started(&mut self, call: CallId) {
+        if let Some(approved) = self.starting.take() {
+            self.approved.insert(call, approved);
+        }
+    }
+
+    /// Takes out the delivery that goes with the call's frame.
+    pub(crate) fn take_delivery(&mut self, call: CallId) -> Option<DeliveryId> {
+        self.approved.get_mut(&call)?.delivery.take()
+    }
+
+    /// Forgets a call that has ended. Returns the delivery of its approval where it never was sent.
+    pub(crate) fn forget(&mut self, call: CallId) -> Option<DeliveryId> {
+        self.waiting.remove(&call);
+        self.approved.remove(&call)?.delivery
+    }
+}
+
+impl Relay {
+    /// Asks for the operator's decision about a call. `None` where it goes on.
+    pub(crate) fn admit(
+        &mut self,
+        frame: ClientFrame<'_>,
+        kind: CallKind,
+    ) -> Option<ClientForward> {
+        let decisions = self.settings.decisions.clone()?;
+        let summary = match calls::summary(kind, *frame) {
+            Ok(summary) => summary,
+            Err(defect) => {
+                let why = format!("no rule of the gateway can be judged, since {defect}");
+                return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
+            }
+        };
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        match decisions.admit(frame.at(), &summary, tool) {
+            Admission::Free => None,
+            Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal.to_string())),
+            Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(*frame) => {
+                let why = "people approve this call, and they would not see all members of its params; leave out what the protocol does not name";
+                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+            }
+            Admission::Approve(approval) => {
+                Some(self.ask_approval(frame, kind, summary, *approval))
+            }
+            Admission::Granted(approval, answers) => {
+                let rule = approval.people.rule;
+                let edits = Edits::read(frame.text(), &answers);
+                if let Some(why) = self.refusal_of_edits(frame.at(), kind, edits.as_ref(), &rule) {
+                    return Some(self.refuse_call(frame, kind, &why));
+                }
+                let (now, stream) = (frame.at(), frame.stream());
+                Some(self.run_approved(now, stream, frame.text(), edits, rule, None))
+            }
+        }
+    }
+
+    /// A call that comes before anybody has said which era is spoken is not judged by rules, and so does not go on.
+    pub(crate) fn refuse_unopened(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        self.settings.decisions.as_ref()?;
+        CallKind::of_method(method)?;
+        let why = "the session was not opened: send `initialize` first";
+        Some(self.reject(frame, &ErrorResponse::new(-32600, why)))
+    }
+
+    fn refuse_call(&mut self, frame: ClientFrame<'_>, kind: CallKind, why: &str) -> ClientForward {
+        if let Some(id) = frame.id() {
+            let stream = frame.stream();
+            self.tell_not_called(&WaitingClient { stream, id, kind }, why, "");
+        }
+        ClientForward::Handled
+    }
+
+    /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, that says what to do.
+    fn tell_not_called(&mut self, client: &WaitingClient, why: &str, next: &str) {
+        let server = self.shown_server();
+        let words = format!("Not done: {why}. The server {server} was not called.{next}");
+        let said = match client.kind {
+            CallKind::Tool => {
+                let content = json!([{"type": "text", "text": words}]);
+                let result = json!({"resultType": "complete", "content": content, "isError": true});
+                let result = members::raw_value(&self.client.own_result(result));
+                message::result(&client.id, &result)
+            }
+            CallKind::Prompt | CallKind::Resource => {
+                ErrorResponse::new(-32000, words).to_response(&client.id)
+            }
+        };
+        self.tell_client(client.stream, said, true);
+    }
+
+    /// The call waits here until people have approved it; the server knows nothing of it.
+    fn ask_approval(
+        &mut self,
+        frame: ClientFrame<'_>,
+        kind: CallKind,
+        summary: CallSummary,
+        approval: Approval,
+    ) -> ClientForward {
+        let Some(id) = frame.id() else {
+            return ClientForward::Handled;
+        };
+        let text = frame.bytes_of(frame.text());
+        let key = self.insert_unsent(frame.at(), frame.stream(), id, kind, text);
+        let may_learn = kind == CallKind::Tool
+            && !approval.edit.is_empty()
+            && self.catalog.may_learn_of(&summary.target);
+        let waiting = Waiting { approval, summary };
+        self.approvals.waiting.insert(key, waiting);
+        if may_learn {
+            self.list_tools_for(frame.at(), key);
+        } else {
+            self.open_approval(frame.at(), key);
+        }
+        ClientForward::Handled
+    }
+
+    /// People are asked about a call that waits, unless it was given up meanwhile.
+    pub(crate) fn open_approval(&mut self, now: Timestamp, key: CallId) {
+        let client = self.calls.get(key).and_then(WaitingClient::of);
+        let found = self.approvals.waiting.get(&key).zip(client);
+        let Some((Waiting { approval, summary }, client)) = found else {
+            return;
+        };
+        let tool = self.catalog.facts_of(client.kind, &summary.target);
+        let schema = tool.and_then(|tool| tool.input_schema.as_deref());
+        let request = approval_request(&self.shown_server(), summary, approval, schema);
+        let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
+        if let Err(refusal) = asked {
+            self.remove_call(key);
+            self.tell_client(client.stream, refusal.to_response(&client.id), true);
+        }
+    }
+
+    /// People have decided about a call: it is made, or ends.
+    pub(crate) fn approval_decided(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        reply: &str,
+        record: Option<String>,
+    ) {
+        let records: Vec<String> = record.into_iter().collect();
+        let waiting = self.approvals.waiting.remove(&key);
+        let call = self.calls.get(key);
+        let call = call.and_then(|call| Some((WaitingClient::of(call)?, call.frame()?.to_owned())));
+        let Some((Waiting { approval, summary }, (client, text))) = waiting.zip(call) else {
+            let why = "nobody waits for the call any more".to_owned();
+            self.outbox.push(Effect::DeliveryRefused { records, why });
+            return;
+        };
+        self.remove_call(key);
+        let reply: Value = serde_json::from_str(reply).unwrap_or_default();
+        let answers = match &reply["content"] {
+            content @ Value::Object(_) => content.to_string(),
+            _ => "{}".to_owned(),
+        };
+        let edits = Edits::read(&text, &answers);
+        let rule = &approval.people.rule;
+        let refusal = if reply["action"] == "accept" {
+            self.refusal_of_edits(now, client.kind, edits.as_ref(), rule)
+        } else {
+            Some(format!(
+                "the people whom the rule `{rule}` asks did not approve this call"
+            ))
+        };
+        if let Some(why) = refusal {
+            self.outbox.push(Effect::Delivered { records });
+            self.tell_not_called(&client, &why, "");
+            return;
+        }
+        if let Some(decisions) = self.settings.decisions.clone() {
+            let edited = edits.as_ref().map_or(&[][..], Edits::pointers);
+            let question = records.first().map(String::as_str);
+            decisions.approved(now, &summary, &approval, &answers, edited, question);
+        }
+        let delivery = self.deliveries.begin(records, None);
+        let rule = approval.people.rule;
+        if let ClientForward::AsIs(call) =
+            self.run_approved(now, client.stream, &text, edits, rule, delivery)
+        {
+            let delivery = call.and_then(|call| self.approvals.take_delivery(call));
+            self.outbox.send_to_server(text, call, delivery);
+        }
+    }
+
+    /// Judges a call again whose arguments an approver changed: the rules may refuse it, or want others for it. Returns why it is refused,
+    /// if it is.
+    fn refusal_of_edits(
+        &self,
+        now: Timestamp,
+        kind: CallKind,
+        edits: Option<&Edits>,
+        rule: &str,
+    ) -> Option<String> {
+        let text = edits?.frame();
+        let decisions = self.settings.decisions.clone()?;
+        let index = FrameIndex::at(text.as_bytes());
+        let summary = index
+            .as_ref()
+            .map(|index| calls::summary(kind, Frame::of_text(text, index)));
+        let Some(Ok(summary)) = summary else {
+            return Some("the changed arguments cannot be judged by the rules".to_owned());
+        };
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        let why = match decisions.admit(now, &summary, tool) {
+            Admission::Free => return None,
+            Admission::Refuse(refusal) => refusal.to_string(),
+            Admission::Approve(other) | Admission::Granted(other, _) => {
+                let asks = other.people.rule;
+                if asks == rule {
+                    return None;
+                }
+                format!("the rule `{asks}` asks other people about it")
+            }
+        };
+        Some(format!(
+            "an approver changed the arguments of this call, and {why}"
+        ))
+    }
+
+    /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns
+    /// [`ClientForward::AsIs`] only for the very text.
+    fn run_approved(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        text: &str,
+        edits: Option<Edits>,
+        rule: String,
+        delivery: Option<DeliveryId>,
+    ) -> ClientForward {
+        let (changed, edited) = edits.map(Edits::into_parts).unzip();
+        let sent = without_unshown_meta(changed.as_deref().unwrap_or(text)).or(changed);
+        let text = sent.as_deref().unwrap_or(text);
+        let Some(index) = FrameIndex::at(text.as_bytes()) else {
+            return ClientForward::Handled;
+        };
+        let frame = ClientFrame::of_text(text, &index, stream, now);
+        let method = frame.method().unwrap_or_default();
+        self.approvals.starting = Some(Approved {
+            rule,
+            edited: edited.unwrap_or_default(),
+            delivery,
+        });
+        let forward = self.translate_request(frame, method, Carried::default());
+        if let Some(never) = self.approvals.starting.take() {
+            self.undelivered_approval(never.delivery);
+        }
+        match (forward, sent) {
+            (ClientForward::AsIs(call), Some(sent)) => {
+                let delivery = call.and_then(|call| self.approvals.take_delivery(call));
+                self.outbox.send_to_server(sent, call, delivery);
+                ClientForward::Handled
+            }
+            (forward, _) => forward,
+        }
+    }
+
+    /// An approved call was not made: its approval is kept for the same call made again.
+    pub(crate) fn undelivered_approval(&mut self, delivery: Option<DeliveryId>) {
+        let delivery = delivery.and_then(|delivery| self.deliveries.end(delivery));
+        if let Some(delivery) = delivery {
+            let why = "the call ended before it was made".to_owned();
+            let records = delivery.into_records();
+            self.outbox.push(Effect::DeliveryRefused { records, why });
+        }
+    }
+
+    /// The question about a call ended without anybody's decision, and so does the call.
+    pub(crate) fn approval_fails(&mut self, key: CallId, why: &str) {
+        let Some(approval) = self.approvals.of(key) else {
+            return;
+        };
+        let people = &approval.people;
+        let why = format!(
+            "the rule `{}` asks people about this call, and {why}",
+            people.rule
+        );
+        let next = if people.hands_back {
+            " Make the call again to ask once more."
+        } else {
+            ""
+        };
+        let call = self.remove_call(key);
+        if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
+            self.tell_not_called(&client, &why, next);
+        }
+    }
+
+    /// Nobody waits for a call that waits for approval: the record alone knows its question from now on, in which the same call made
+    /// again is found, in whatever session. `false` where the call is another.
+    pub(crate) fn leave_approval(&mut self, key: CallId) -> bool {
+        if !self.approvals.has(key) {
+            return false;
+        }
+        let asks = self.calls.get(key).map(|call| call.asks().to_vec());
+        for ask in asks.unwrap_or_default() {
+            let question = self.take_question(ask);
+            if let Some(record) = question.and_then(|question| question.record().map(str::to_owned))
+            {
+                self.outbox.push(Effect::Leave { record });
+            }
+        }
+        self.remove_call(key);
+        true
+    }
+
+    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
+    pub(crate) fn with_approval(&mut self, key: CallId, frame: Frame<'_>) -> Option<String> {
+        let approved = self.approvals.approved.get(&key)?;
+        let result = frame.result()?;
+        if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
+            return None;
+        }
+        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
+        let all = Members::read(result, "result").ok()?;
+        let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
+            Some(meta) => Members::read(meta, "_meta")
+                .ok()?
+                .with(APPROVAL, Some(&note)),
+            None => members::raw_value(&json!({APPROVAL: note})),
+        };
+        let mut said = all.with("_meta", Some(&meta));
+        let told = Members::read_text(said.get(), "result").ok()?;
+        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
+            let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+            let words = format!(
+                "The people who approved this call changed: {}",
+                approved.edited.join(", ")
+            );
+            let words = members::raw_value(&json!({"type": "text", "text": words}));
+            let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
+            let content = serde_json::value::to_raw_value(&content).ok()?;
+            said = told.with("content", Some(&content));
+        }
+        let range = frame.range(FramePart::Result)?;
+        Some(frame_edit::spliced(frame.text(), range, said.get()))
+    }
+}

@@ -1,0 +1,98 @@
+//! The question about a call: its words, and a field for each argument that an approver may change.
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::wire::ElicitRequest;
+use serde_json::{Value, json};
+
+use super::edits::names_of;
+use crate::decisions::Approval;
+
+/// The most arguments that an approver may change.
+const MAX_EDITS: usize = 20;
+
+/// Returns the question about a call: one field for each argument that an approver may change, as far as the tool's schema says what
+/// it may be.
+pub(super) fn approval_request(
+    server: &str,
+    call: &CallSummary,
+    approval: &Approval,
+    schema: Option<&str>,
+) -> ElicitRequest {
+    let mut words = format!(
+        "Approve this call? The rule `{}` requires approval before {} of {server} is called.",
+        approval.people.rule, call.target
+    );
+    if schema.is_none() && !approval.edit.is_empty() {
+        words.push_str(" Its arguments can be approved or declined, but not changed: the server does not say what they may be.");
+    }
+    let schema: Value = schema
+        .and_then(|schema| serde_json::from_str(schema).ok())
+        .unwrap_or_default();
+    let arguments = call.arguments.as_deref().unwrap_or("{}");
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let mut fields = serde_json::Map::new();
+    for pointer in approval.edit.iter().take(MAX_EDITS) {
+        if let Some(field) = editable(pointer, &schema, &arguments) {
+            fields.insert(pointer.clone(), field);
+        }
+    }
+    let required: Vec<&String> = fields.keys().collect();
+    let whole = json!({"type": "object", "properties": fields, "required": required});
+    let none = json!({"type": "object", "properties": {}});
+    let is_form = Form::from_value(&whole).is_ok();
+    ElicitRequest::form(words, if is_form { &whole } else { &none })
+}
+
+/// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema.
+fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
+    let present = arguments.pointer(pointer)?;
+    let mut declared = schema;
+    for name in names_of(pointer)? {
+        declared = declared.get("properties")?.get(&name)?;
+    }
+    let kind = declared.get("type")?.as_str()?;
+    let copied: &[&str] = match kind {
+        "string" if present.is_string() => &["minLength", "maxLength", "format", "enum"],
+        // Numbers that a form would round are shown, not changed.
+        "integer" if present.is_i64() => &["minimum", "maximum"],
+        "number" if present.is_number() => &["minimum", "maximum"],
+        "boolean" if present.is_boolean() => &[],
+        _ => return None,
+    };
+    let mut field = json!({"type": kind, "title": pointer});
+    for name in copied {
+        if let Some(value) = declared.get(name) {
+            field[*name] = value.clone();
+        }
+    }
+    field["default"] = present.clone();
+    Some(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_comes_from_the_tools_schema_and_from_nothing_else() {
+        let schema = json!({"properties": {"path": {"type": "string", "maxLength": 9, "pattern": "x"}, "n": {"type": "integer"},
+            "deep": {"type": "object", "properties": {"on": {"type": "boolean"}}}}});
+        let arguments =
+            json!({"path": "/tmp/a", "n": 12_345_678_901_234_567_890_u64, "deep": {"on": true}});
+        let field = editable("/path", &schema, &arguments).unwrap();
+        assert_eq!(
+            field,
+            json!({"type": "string", "title": "/path", "maxLength": 9, "default": "/tmp/a"})
+        );
+        assert!(editable("/deep/on", &schema, &arguments).is_some());
+        for shown_only in ["/n", "/deep", "/other", "/deep/on/x", ""] {
+            assert_eq!(
+                editable(shown_only, &schema, &arguments),
+                None,
+                "{shown_only}"
+            );
+        }
+        assert_eq!(editable("/path", &Value::Null, &arguments), None);
+    }
+}
