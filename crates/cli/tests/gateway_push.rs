@@ -3,6 +3,8 @@
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+#[path = "raw/people.rs"]
+mod people;
 #[path = "raw/mod.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod raw;
@@ -14,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mcp_elicit_testkit::peers;
+use people::ADA_AND_BOB;
 use raw::{PROGRAM, Raw};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -40,14 +43,7 @@ trusted-proxies = ["127.0.0.1"]
 [login]
 mode = "proxy"
 subject-header = "X-User"
-[people.ada]
-subject = "ada"
-[people.bob]
-subject = "bob"
-[groups]
-ops = ["ada", "bob"]
-[roles]
-admin = ["person:bob"]
+{ADA_AND_BOB}
 [[rules]]
 name = "where-to"
 tool = "deploy"

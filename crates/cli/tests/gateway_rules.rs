@@ -28,14 +28,17 @@ use mcp_elicit_record::{LockFile, Record, clock};
 use raw::{PATIENCE, PROGRAM, Raw, text};
 use serde_json::{Value, json};
 
-const RULES: &str = r#"
+/// The people of a configuration.
+const PEOPLE: &str = r#"
 [people.ada]
 mail = "ada@example.com"
 [people.bob]
 mail = "bob@example.com"
 [groups]
 ops = ["ada", "bob"]
+"#;
 
+const RULES: &str = r#"
 [[rules]]
 name = "never"
 tool = "profile"
@@ -147,7 +150,11 @@ fn write(file: &Path, rules: &str) {
     } else {
         server
     };
-    std::fs::write(file, format!("inbox = \"127.0.0.1:0\"\n{server}{rules}")).unwrap();
+    std::fs::write(
+        file,
+        format!("inbox = \"127.0.0.1:0\"\n{server}{PEOPLE}{rules}"),
+    )
+    .unwrap();
 }
 
 /// The people of the rules.
@@ -336,13 +343,6 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
 }
 
 const DELETIONS: &str = r#"
-[people.ada]
-mail = "ada@example.com"
-[people.bob]
-mail = "bob@example.com"
-[groups]
-ops = ["ada", "bob"]
-
 [[rules]]
 name = "deletions"
 tool = "delete_backup"
@@ -460,18 +460,8 @@ impl OverHttp {
     }
 
     fn post(&self, body: &Value) -> http::Reply {
-        let key = format!("Authorization: Bearer {}", self.key);
-        let session = format!("Mcp-Session-Id: {}", self.session);
-        let mut head = vec![
-            "POST /mcp/backups HTTP/1.1",
-            "Content-Type: application/json",
-            "Accept: application/json, text/event-stream",
-            &key,
-        ];
-        if !self.session.is_empty() {
-            head.push(&session);
-        }
-        http::send(&self.at, &head, &body.to_string()).unwrap()
+        let session = Some(self.session.as_str()).filter(|session| !session.is_empty());
+        http::post(&self.at, "/mcp/backups", Some(&self.key), session, body)
     }
 
     /// Makes a call, and returns its result once it is there.

@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION, api};
-use crate::http::{Reply, send};
+use crate::http::{self, Reply, send};
 use crate::raw::{DEMO_SERVER, PROGRAM, call, command, initialize, text};
 
 /// A token of this scope: its id and its text.
@@ -39,16 +39,7 @@ fn with_keys(state: &Path) -> (Gateway, String) {
 }
 
 fn post(at: &str, key: Option<&str>, session: Option<&str>, body: &Value) -> Reply {
-    let key = key.map(|key| format!("Authorization: Bearer {key}"));
-    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
-    let mut head = vec![
-        "POST /mcp HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-    ];
-    head.extend(key.as_deref());
-    head.extend(session.as_deref());
-    send(at, &head, &body.to_string()).unwrap()
+    http::post(at, "/mcp", key, session, body)
 }
 
 #[test]

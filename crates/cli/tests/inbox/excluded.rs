@@ -6,24 +6,21 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
-use crate::http::{Reply, send};
+use crate::http::{self, Reply, send};
+use crate::people::ADA_AND_BOB;
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// Callers have keys, and a proxy on this machine says who is at the pages.
-const CONFIG: &str = r#"
+const PROVED: &str = r#"
 trusted-proxies = ["127.0.0.1"]
 [auth]
 mode = "keys"
 [login]
 mode = "proxy"
-[people.ada]
-subject = "ada"
-[people.bob]
-subject = "bob"
-[groups]
-ops = ["ada", "bob"]
-[roles]
-admin = ["person:bob"]
+"#;
+
+/// Others than the caller approve.
+const RULES: &str = r#"
 [[rules]]
 name = "others"
 tool = "deploy"
@@ -33,7 +30,7 @@ ask = { group = "ops", not-caller = true }
 
 fn start(state: &Path) -> (Gateway, String) {
     let server = format!("[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n");
-    let gateway = Gateway::of_config(state, &format!("{CONFIG}{server}"));
+    let gateway = Gateway::of_config(state, &format!("{PROVED}{ADA_AND_BOB}{RULES}{server}"));
     let at = gateway.serving.clone().unwrap();
     (gateway, at)
 }
@@ -47,16 +44,7 @@ fn key(state: &Path, owner: &[&str]) -> String {
 }
 
 fn post(at: &str, key: &str, session: Option<&str>, body: &Value) -> Reply {
-    let key = format!("Authorization: Bearer {key}");
-    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
-    let mut head = vec![
-        "POST /mcp HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        &key,
-    ];
-    head.extend(session.as_deref());
-    send(at, &head, &body.to_string()).unwrap()
+    http::post(at, "/mcp", Some(key), session, body)
 }
 
 /// Calls the tool that the rule is about.

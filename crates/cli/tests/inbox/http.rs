@@ -37,6 +37,28 @@ impl Reply {
     }
 }
 
+/// Posts a message to an MCP endpoint at this path, with the token and in the session that the caller has.
+pub(crate) fn post(
+    at: &str,
+    path: &str,
+    token: Option<&str>,
+    session: Option<&str>,
+    message: &Value,
+) -> Reply {
+    let line = format!("POST {path} HTTP/1.1");
+    let token = token.map(|token| format!("Authorization: Bearer {token}"));
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut head = vec![
+        line.as_str(),
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ];
+    head.extend(token.as_deref());
+    head.extend(session.as_deref());
+    let reply = send(at, &head, &message.to_string());
+    reply.unwrap_or_else(|| panic!("no answer to {message}"))
+}
+
 /// Sends the head, one header a line without `Host`, and the body. `None` when the peer went away without an answer.
 pub(crate) fn send(at: &str, head: &[&str], body: &str) -> Option<Reply> {
     let mut all = head.to_vec();

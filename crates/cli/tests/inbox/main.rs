@@ -22,6 +22,9 @@ mod matrix;
 #[cfg(feature = "full")]
 mod oidc;
 #[cfg(feature = "full")]
+#[path = "../raw/people.rs"]
+mod people;
+#[cfg(feature = "full")]
 mod provider;
 #[path = "../raw/mod.rs"]
 mod raw;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, REVISION};
-use crate::http::{PATIENCE, Reply, send};
+use crate::http::{self, PATIENCE, Reply, send};
 use crate::raw::{DEMO_SERVER, call, command, inbox, initialize, text};
 
 /// A server that reads one message, writes its answer, and only then reads on; each answer is as long as the call.
@@ -60,14 +60,7 @@ const SESSIONS: usize = 5;
 const CALLS: u64 = 10;
 
 fn post(at: &str, session: Option<&str>, frame: &Value) -> Reply {
-    let session = session.map(|name| format!("Mcp-Session-Id: {name}"));
-    let mut head = vec![
-        "POST /mcp HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-    ];
-    head.extend(session.as_deref());
-    send(at, &head, &frame.to_string()).expect("an answer")
+    http::post(at, "/mcp", None, session, frame)
 }
 
 /// Whoever waits in a session that its client ends is told, and every stream ends.

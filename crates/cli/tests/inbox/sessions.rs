@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, REVISION};
-use crate::http::{Reply, send};
+use crate::http::{self, Reply, send};
 use crate::raw::{DEMO_SERVER, call, initialize, text};
 
 const CALLERS: usize = 50;
@@ -34,6 +34,21 @@ fn key(state: &Path) -> Key {
     (token.id().to_owned(), text)
 }
 
+/// Starts a gateway before this server that gives no call back; its address for callers, who have keys.
+fn start(state: &Path, server: &[&str]) -> (Gateway, String) {
+    let listens = [
+        "--listen",
+        "127.0.0.1:0",
+        "--auth",
+        "keys",
+        "--hold",
+        "3600",
+    ];
+    let gateway = Gateway::start(state, &[&listens[..], &NO_LIMITS].concat(), server);
+    let at = gateway.serving.clone().unwrap();
+    (gateway, at)
+}
+
 /// Returns the number of calls that each caller makes.
 fn calls_each(usual: usize) -> u64 {
     let calls = std::env::var("MCP_ELICIT_CALLS").ok();
@@ -42,16 +57,7 @@ fn calls_each(usual: usize) -> u64 {
 }
 
 fn post(at: &str, key: &str, session: Option<&str>, body: &Value) -> Reply {
-    let key = format!("Authorization: Bearer {key}");
-    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
-    let mut head = vec![
-        "POST /mcp HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        &key,
-    ];
-    head.extend(session.as_deref());
-    send(at, &head, &body.to_string()).unwrap_or_else(|| panic!("no answer to {body}"))
+    http::post(at, "/mcp", Some(key), session, body)
 }
 
 fn open(at: &str, key: &str) -> String {
@@ -127,17 +133,7 @@ fn answer_all<T>(
 fn calls_of_all(each: u64, at_once: u64, in_one_session: bool) -> (Gateway, tempfile::TempDir) {
     let asker = Asker::start();
     let state = tempfile::tempdir().unwrap();
-    let mut more = vec![
-        "--listen",
-        "127.0.0.1:0",
-        "--auth",
-        "keys",
-        "--hold",
-        "3600",
-    ];
-    more.extend(NO_LIMITS);
-    let gateway = Gateway::start(state.path(), &more, &["--upstream", &asker.url]);
-    let at = gateway.serving.clone().unwrap();
+    let (gateway, at) = start(state.path(), &["--upstream", &asker.url]);
     let keys: Vec<Key> = (0..CALLERS).map(|_| key(state.path())).collect();
     let numbers = |caller: u64| (0..each).map(move |call| caller * NUMBERS + call);
     let questions = thread::scope(|threads| {
@@ -210,17 +206,7 @@ fn list(at: &str, key: &str, session: &str) -> u16 {
 fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
     const NOISY: usize = 280;
     let state = tempfile::tempdir().unwrap();
-    let mut more = vec![
-        "--listen",
-        "127.0.0.1:0",
-        "--auth",
-        "keys",
-        "--hold",
-        "3600",
-    ];
-    more.extend(NO_LIMITS);
-    let gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
-    let at = gateway.serving.clone().unwrap();
+    let (gateway, at) = start(state.path(), &DEMO_SERVER);
     let ((_, quiet), (_, noisy), (_, other)) =
         (key(state.path()), key(state.path()), key(state.path()));
     let kept = open(&at, &quiet);

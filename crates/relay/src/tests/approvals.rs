@@ -103,6 +103,14 @@ fn admitting((client, server): (Revision, Revision), admission: Admission) -> (W
     (world, fixed)
 }
 
+/// The same session in which a call was made; its id too.
+fn called(eras: (Revision, Revision), admission: Admission) -> (World, Arc<Fixed>, u64) {
+    let (mut world, fixed) = admitting(eras, admission);
+    let id = world.call();
+    world.settle();
+    (world, fixed, id)
+}
+
 /// A session with this decision about every question, whose server asks in a form.
 fn planning((client, server): (Revision, Revision), plan: Planned) -> World {
     let (settings, _) = settings(Fixed {
@@ -134,9 +142,7 @@ fn is_error(response: &serde_json::Value) -> bool {
 #[test]
 fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
     for eras in ERAS {
-        let (mut world, _) = admitting(eras, Admission::Refuse(refusal()));
-        let id = world.call();
-        world.settle();
+        let (world, _, id) = called(eras, Admission::Refuse(refusal()));
         let said = response(&world, id);
         assert!(
             is_error(&said) && said.to_string().contains("`never`"),
@@ -149,9 +155,7 @@ fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
 #[test]
 fn an_approved_call_is_made_once_and_its_result_says_so() {
     for eras in ERAS {
-        let (mut world, fixed) = admitting(eras, approval());
-        let id = world.call();
-        world.settle();
+        let (mut world, fixed, id) = called(eras, approval());
         assert_eq!(tool_calls(&world), 0, "{eras:?}");
         let open = world.open_to_people();
         assert_eq!(open.len(), 1);
@@ -176,9 +180,7 @@ fn an_approved_call_is_made_once_and_its_result_says_so() {
 fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
     for eras in ERAS {
         for decline in [true, false] {
-            let (mut world, _) = admitting(eras, approval());
-            let id = world.call();
-            world.settle();
+            let (mut world, _, id) = called(eras, approval());
             let open = world.open_to_people();
             if decline {
                 world.answer(&open[0], Action::Decline);
@@ -205,9 +207,7 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
 fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
     for eras in ERAS {
         for answered_between in [true, false] {
-            let (mut world, _) = admitting(eras, approval());
-            let first = world.call();
-            world.settle();
+            let (mut world, _, first) = called(eras, approval());
             world.pass_time(Duration::from_secs(51));
             world.settle();
             let handed_back = response(&world, first);
@@ -246,9 +246,7 @@ fn a_call_that_is_handed_back_finds_its_approval_when_it_is_made_again() {
 
 #[test]
 fn a_client_that_gives_the_call_up_withdraws_the_question() {
-    let (mut world, _) = admitting(ERAS[0], approval());
-    let id = world.call();
-    world.settle();
+    let (mut world, _, id) = called(ERAS[0], approval());
     let cancel = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
     );
@@ -480,9 +478,7 @@ fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
 #[test]
 fn where_the_server_does_not_list_its_tools_people_are_told_so_and_may_approve() {
     for eras in ERAS {
-        let (mut world, _) = admitting(eras, editable());
-        let id = world.call();
-        world.settle();
+        let (mut world, _, id) = called(eras, editable());
         let open = world.open_to_people();
         let (message, fields) = asked(&world, &open[0]);
         assert!(message.contains("not changed"), "{message}");
