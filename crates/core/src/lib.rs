@@ -19,6 +19,7 @@
 //! | [`rate`] | whether one more question is within the rate limit |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
+//! | `json`, `number` | what a JSON text says, read once; how JSON numbers compare, exactly |
 
 pub mod answer;
 pub mod fault;

@@ -14,6 +14,7 @@
 //! | `callers` | who calls over HTTP: unverified, by API key, or by a trusted proxy |
 //! | `teams`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
 //! | [`recorded`] | the facts that the record has kept of a call, for rules that are tried on it |
+//! | `notifier` | the messages to people, and their answers in Slack (feature `teams`) |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | [`record_question_store`] | the record as the pages see it: one question after another, answers checked by the form |
+//! | `parsed_questions` | parsed questions by their ids in the record |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
 //! | [`state_folder`] | the state folder: where the inbox is, who may use it |

@@ -9,6 +9,13 @@
 //! | [`TokenVerifier`], [`AccessToken`], [`TokenError`] | the checks of access tokens, by the issuer's keys or by asking it; [`LogoutToken`] |
 //! | [`Provider::exchange_token`], [`ExchangedToken`] | a token for another resource |
 //!
+//! | file | contents |
+//! | --- | --- |
+//! | `provider`, `client_request`, `code` | discovery and the client; its other requests to the provider; the authorization-code flow |
+//! | `grant` | the tokens of a flow, and the subject |
+//! | `access_token`, `jwt`, `keys` | access tokens; JSON Web Tokens; the keys of an issuer |
+//! | `http`, `error` | requests with bounds; errors |
+//!
 //! https everywhere, but for the loopback addresses; no redirect is followed, nothing is waited for long, nothing large is read. No error,
 //! log line or debug print has the text of a token, nor the `error_description` of a provider. The time is an argument.
 

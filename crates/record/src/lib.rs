@@ -25,7 +25,10 @@
 //! | [`audit`] | what happened, as a chain |
 //! | [`key_files`] | the keys in the state folder, and what a lost one means |
 //! | [`encryption`] | values, unreadable while they wait |
+//! | [`state_file`] | files in the state folder, replaced as a whole |
 //! | `presence::lock_file` | which gateways run |
+//! | `event` | the events that a session hears |
+//! | [`clock`] | the one reading of a clock |
 
 mod apply;
 pub mod audit;

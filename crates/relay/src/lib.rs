@@ -36,9 +36,10 @@
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
-//! | `client_waits` | the times that clients were seen to wait for a call |
+//! | `client_waits`, `learned` | the times that clients were seen to wait for a call; what was learned, in a form that outlives the process |
 //! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
 //! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are not questions |
+//! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `timers`, `outbox` | what is due; the effects that wait, and the gateway's own ids |
 //! | `url_required`, `url_demand` | `-32042`: links to visit before a call is made again; which they were |
 //! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |

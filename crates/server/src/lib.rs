@@ -59,6 +59,7 @@
 //! | `guard` | what must not be asked |
 //! | [`audit`] | one record per turn |
 //! | `connect` | pages behind url-mode questions (feature `connect`), sign-ins elsewhere too (feature `oauth`) |
+//! | [`settings`](ServerSettings), [`error`](ElicitError) | an author's settings; why an ask brought no answer |
 //! | [`testing`] | a person who answers by script |
 //! | `replay` | a handler under test, run as on either era |
 

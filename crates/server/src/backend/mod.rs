@@ -8,6 +8,7 @@
 //! | [`cannot_ask`] | the client cannot be asked: an error before anything is sent |
 //! | [`script`] | tests: answers given as values |
 //!
+//! `question_params` are the parameters of a question as rmcp sends them, `run_state` is one run of a handler in rounds.
 //! `call_wait` is how they wait, `tracked_waker` how rounds sees that nothing else is waited for. Only these files know
 //! how the eras differ; everything else asks through [`Backend::put`].
 
