@@ -4,25 +4,27 @@
 //! A plan is stored with its question, and stays as it was when it was asked. People and groups are judged at each act, by what the
 //! caller of [`Record::act`] knows of them then.
 
+mod judge;
+mod rules_event;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use data_encoding::HEXLOWER;
-use mcp_elicit_core::answer::{Answers, Outcome};
+use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::NewQuestion;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::people::Addressee;
-use mcp_elicit_policy::quorum::{
-    Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
-};
+use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quorum};
 use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+pub use self::rules_event::RulesEvent;
 use super::audit::Event;
-use super::row::{RowChange, Stepped};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
 use crate::store::{Change, Durability, Row, Store as _, StoreError, Write};
@@ -226,184 +228,6 @@ impl TeamAct<'_> {
     }
 }
 
-/// An event of the rules for the audit, beside those of questions.
-#[derive(Clone, Debug)]
-pub enum RulesEvent {
-    /// The rules of a file are in force: the gateway was started, or its owner sent SIGHUP.
-    Loaded {
-        /// The digest of the rules.
-        digest: String,
-        /// The digest of the rules before, where the gateway had some.
-        before: Option<String>,
-        /// The number of rules.
-        rules: usize,
-    },
-    /// A file that was read again has mistakes: the rules before stay in force.
-    Rejected {
-        /// The digest of the rules that stay in force.
-        digest: String,
-    },
-    /// A rule refused a call or a question.
-    Refused {
-        /// The rule.
-        rule: String,
-        /// The server.
-        server: String,
-        /// The caller.
-        principal: String,
-        /// The call, where it is known.
-        call: Option<(CallKind, String)>,
-    },
-    /// People have approved a call.
-    Approved {
-        /// The rule.
-        rule: String,
-        /// The server.
-        server: String,
-        /// The caller.
-        principal: String,
-        /// The call.
-        call: (CallKind, String),
-        /// The question in which they did.
-        question: Option<String>,
-        /// JSON Pointers to the arguments that were changed.
-        edited: Vec<String>,
-        /// Until when the approval serves the same call made again.
-        until: Option<Timestamp>,
-    },
-    /// A call was made by an approval of the same call a short while ago.
-    GrantUsed {
-        /// The rule.
-        rule: String,
-        /// The server.
-        server: String,
-        /// The caller.
-        principal: String,
-        /// The call.
-        call: (CallKind, String),
-        /// The question in which people approved it.
-        question: Option<String>,
-    },
-    /// Approvals that were good for a while count no more: their rule was changed or is gone.
-    GrantVoid {
-        /// The rule.
-        rule: String,
-        /// The number of approvals.
-        grants: usize,
-    },
-}
-
-/// The actor of what the owner of the state folder does: starts the gateway, and has it read its file again.
-const OWNER: &str = "owner";
-
-impl RulesEvent {
-    /// Returns the event of the audit.
-    const fn event(&self) -> Event {
-        match self {
-            Self::Loaded { .. } => Event::RulesLoaded,
-            Self::Rejected { .. } => Event::RulesRejected,
-            Self::Refused { .. } => Event::RefusedByRule,
-            Self::Approved { .. } => Event::ApprovalGranted,
-            Self::GrantUsed { .. } => Event::GrantUsed,
-            Self::GrantVoid { .. } => Event::GrantVoid,
-        }
-    }
-
-    /// Returns the question that the event is about.
-    fn question(&self) -> Option<&str> {
-        match self {
-            Self::Approved { question, .. } | Self::GrantUsed { question, .. } => {
-                question.as_deref()
-            }
-            Self::Loaded { .. }
-            | Self::Rejected { .. }
-            | Self::Refused { .. }
-            | Self::GrantVoid { .. } => None,
-        }
-    }
-
-    /// Returns what the audit says, JSON; `approved_by` are the people who acted on the event's question.
-    fn to_entry(&self, now: Timestamp, approved_by: Option<&str>) -> String {
-        let mut entry = json!({"at": now.as_millis(), "event": self.event().as_str()});
-        match self {
-            Self::Loaded {
-                digest,
-                before,
-                rules,
-            } => {
-                entry["digest"] = digest.as_str().into();
-                if let Some(before) = before {
-                    entry["before"] = before.as_str().into();
-                }
-                entry["rules"] = (*rules).into();
-                entry["by"] = OWNER.into();
-            }
-            Self::Rejected { digest } => {
-                entry["digest"] = digest.as_str().into();
-                entry["by"] = OWNER.into();
-            }
-            Self::Refused {
-                rule,
-                server,
-                principal,
-                call,
-            } => {
-                of_call(&mut entry, [rule, server, principal], call.as_ref());
-            }
-            Self::Approved {
-                rule,
-                server,
-                principal,
-                call,
-                edited,
-                until,
-                ..
-            } => {
-                of_call(&mut entry, [rule, server, principal], Some(call));
-                entry["edited"] = json!(edited);
-                if let Some(until) = until {
-                    entry["until"] = until.as_millis().into();
-                }
-            }
-            Self::GrantUsed {
-                rule,
-                server,
-                principal,
-                call,
-                ..
-            } => {
-                of_call(&mut entry, [rule, server, principal], Some(call));
-            }
-            Self::GrantVoid { rule, grants } => {
-                entry["rule"] = rule.as_str().into();
-                entry["grants"] = (*grants).into();
-                entry["by"] = OWNER.into();
-            }
-        }
-        if let Some(question) = self.question() {
-            entry["id"] = question.into();
-        }
-        if let Some(by) = approved_by {
-            entry["by"] = by.into();
-        }
-        entry.to_string()
-    }
-}
-
-fn of_call(
-    entry: &mut Value,
-    [rule, server, principal]: [&String; 3],
-    call: Option<&(CallKind, String)>,
-) {
-    entry["server"] = server.as_str().into();
-    entry["principal"] = principal.as_str().into();
-    entry["rule"] = rule.as_str().into();
-    if let Some((kind, target)) = call {
-        entry["kind"] = CallKind::word(*kind).into();
-        entry["target"] = target.as_str().into();
-    }
-}
-
 /// The result of an act.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acted {
@@ -509,14 +333,6 @@ pub fn digest_of(content: Option<&str>) -> Digest {
     hash.update(if content.is_some() { b"form" } else { b"link" });
     hash.update(content.unwrap_or_default());
     hash.finalize().into()
-}
-
-/// An act, judged: the row as it will be.
-struct Judged {
-    change: Change,
-    team: Team,
-    notices: Vec<Notice>,
-    has_ended: bool,
 }
 
 impl Record {
@@ -633,21 +449,6 @@ impl Record {
         Err(RecordError::Contended)
     }
 
-    /// Writes an event of the rules into the audit, with those who approved the call that it is about.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn note_rules(&self, event: &RulesEvent) -> Result<(), RecordError> {
-        let question = match event.question() {
-            Some(id) => self.find(id).await?,
-            None => None,
-        };
-        let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
-        let entry = event.to_entry(self.now(), by);
-        self.store.write(&[Write::Note(entry)]).await?;
-        Ok(())
-    }
-
     /// Lets go of a question: the same call made again finds it, or its answer, in whatever session.
     pub fn release(&self, id: &str) {
         if let Some(live) = self.live().remove(id) {
@@ -708,141 +509,6 @@ impl Record {
             at: self.now(),
             text: HEXLOWER.encode(&bytes),
         })
-    }
-
-    /// Returns the row after the act, or why it is refused.
-    fn judge(
-        &self,
-        row: &Row,
-        team: &Team,
-        act: &TeamAct<'_>,
-        by: Actor<'_>,
-        people: &dyn Membership,
-    ) -> Result<Result<Judged, Denied>, RecordError> {
-        let now = self.now();
-        let content = match act {
-            TeamAct::Fill { answers, .. } => answers.map(|answers| answers.to_value().to_string()),
-            _ => None,
-        };
-        let own = digest_of(content.as_deref());
-        let step = match act {
-            TeamAct::Fill { version, .. } => Act::Fill {
-                digest: own,
-                version: *version,
-            },
-            TeamAct::Confirm { digest } => Act::Confirm { digest: *digest },
-            TeamAct::Decline { .. } => Act::Decline,
-            TeamAct::Cancel => Act::Cancel,
-            TeamAct::Claim => Act::Claim,
-            TeamAct::TakeOver => Act::TakeOver,
-            TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
-            TeamAct::Comment { .. } => Act::Comment,
-        };
-        let (quorum, notices) = match team.quorum.act(by, step, now, people) {
-            Ok(stepped) => stepped,
-            Err(denied) => return Ok(Err(denied)),
-        };
-        let mut next = team.clone();
-        if let Some(text) = act.text() {
-            next.comments
-                .push(self.sealed(&row.id, COMMENT, by.person, text)?);
-        }
-        let is_new = matches!(act, TeamAct::Fill { .. })
-            && quorum.version() != team.quorum.version()
-            && *quorum.state() != State::Open;
-        if is_new {
-            let text = serde_json::to_string(&content).map_err(StoreError::from)?;
-            next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
-        }
-        let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
-        for (_, members) in &mut audit {
-            // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
-            if members["person"].is_null() {
-                members["by"] = format!("person:{}", by.person).into();
-            }
-        }
-        for (event, members) in &audit {
-            next.timeline.add(*event, now, members);
-        }
-        let audit = audit
-            .into_iter()
-            .map(|(event, members)| entry(event, row, now, members));
-        let mut audit: Vec<String> = audit.collect();
-        let ending = match quorum.state() {
-            State::Open => {
-                next.erase();
-                None
-            }
-            State::Filled { .. } => None,
-            State::Ended(ending) => ended(ending),
-        };
-        next.quorum = quorum;
-        let mut after = row.clone();
-        let (change, has_ended) = if let Some((outcome, by)) = ending {
-            let content = match (outcome, next.entered.as_ref()) {
-                (Outcome::Visit, Some(entered)) => {
-                    let text = self.opened(&row.id, ENTERED, entered)?;
-                    serde_json::from_str::<Option<String>>(&text).map_err(StoreError::from)?
-                }
-                _ => None,
-            };
-            let sealed = content.map(|text| {
-                self.keys
-                    .encryption
-                    .seal(&associated_data(&row.id, "content"), &text)
-            });
-            let step = RowChange::Step {
-                transition: Transition::acted(outcome, by),
-                content: sealed.transpose()?,
-            };
-            next.erase();
-            // Judged above: the row alone says nothing against it.
-            after.team = None;
-            let Ok(Stepped {
-                row: after,
-                seen,
-                audit: ends,
-                durability,
-            }) = after.step(&step, now)
-            else {
-                return Ok(Err(Denied::Ended));
-            };
-            audit.extend(ends);
-            let row = Row {
-                team: Some(Box::new(next.clone())),
-                ..after
-            };
-            (
-                Change {
-                    row,
-                    seen,
-                    audit,
-                    durability,
-                },
-                true,
-            )
-        } else {
-            let seen = after.lifecycle.version();
-            after.lifecycle = after.lifecycle.renewed();
-            after.team = Some(Box::new(next.clone()));
-            // What a person entered or agreed to survives a loss of power.
-            let durability = Durability::Flushed;
-            (
-                Change {
-                    row: after,
-                    seen,
-                    audit,
-                    durability,
-                },
-                false,
-            )
-        };
-        Ok(Ok(Judged {
-            change,
-            team: next,
-            notices,
-            has_ended,
-        }))
     }
 
     /// Writes into the audit that an act on a question was refused, and on which channel if not on a page.
@@ -915,61 +581,6 @@ impl Record {
         }
         Ok(())
     }
-}
-
-/// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
-/// when it was entered.
-fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
-    let person = |name: &String| format!("person:{name}");
-    match ending {
-        Ending::Answered { votes, .. } => {
-            let votes: Vec<_> = votes.iter().map(person).collect();
-            Some((&Outcome::Visit, votes.join(", ")))
-        }
-        Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
-        Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
-        // Not an act's.
-        Ending::TimedOut | Ending::Withdrawn => None,
-    }
-}
-
-/// Returns the audit's events of an act, without the ending of the question.
-fn events_of(
-    act: &TeamAct<'_>,
-    is_new: bool,
-    quorum: &Quorum,
-    before: &Quorum,
-    notices: &[Notice],
-) -> Vec<(Event, Value)> {
-    let mut events = Vec::new();
-    match act {
-        TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
-            events.push((Event::Edited, json!({})));
-        }
-        TeamAct::Fill { .. } if is_new => events.push((Event::Filled, json!({}))),
-        TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
-            events.push((
-                Event::Confirmed,
-                json!({"votes": quorum.votes().len(), "need": quorum.need()}),
-            ));
-        }
-        TeamAct::Decline { .. } | TeamAct::Cancel => {}
-        TeamAct::Claim => events.push((Event::Claimed, json!({}))),
-        TeamAct::TakeOver => events.push((Event::TakenOver, json!({}))),
-        TeamAct::Delegate { to, .. } => {
-            events.push((Event::Delegated, json!({"to": to.to_string()})));
-        }
-        TeamAct::Comment { .. } => events.push((Event::Commented, json!({}))),
-    }
-    for notice in notices {
-        if let Notice::VoteDropped(person) = notice {
-            events.push((
-                Event::VoteDropped,
-                json!({"person": person, "reason": "not-eligible"}),
-            ));
-        }
-    }
-    events
 }
 
 /// Adds the channel to what the audit says of an event, JSON.

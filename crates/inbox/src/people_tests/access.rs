@@ -1,0 +1,273 @@
+//! Those who may see and do what: roles, headers, links, forms of others and sessions.
+
+use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
+
+use super::*;
+
+/// The table of roles, cell by cell, over the pages.
+#[tokio::test]
+async fn the_table_of_roles_holds_on_the_pages() {
+    let mut cells = 0;
+    for (column, role) in ROLES.into_iter().enumerate() {
+        let name = match role {
+            // Somebody whom the file names, without a role and without questions, is an answerer of other questions.
+            Role::None => "nobody",
+            Role::Caller => "cy",
+            Role::Addressed => "ada",
+            Role::OtherAnswerer => "dan",
+            Role::Auditor => "aud",
+            Role::Admin => "eve",
+        };
+        for (action, row) in TABLE {
+            let allowed = match row[column] {
+                Cell::No => false,
+                Cell::Yes | Cell::Own => true,
+                // The caller is in the group, and the rule excludes callers: the row's own test is `not-caller`.
+                Cell::IfAddressed | Cell::IfOwner => continue,
+            };
+            let rig = rig(2).await;
+            if role == Role::None {
+                assert_eq!(get(&rig, name, "/", "").await.status, 403);
+                assert!(!allowed);
+                cells += 1;
+                continue;
+            }
+            Person::enter(&rig, "ada").await.fill("Moon").await;
+            let person = Person::enter(&rig, name).await;
+            let page = person.get(&person.question("")).await;
+            let done = match action {
+                Action::SeeQuestion => page.body.contains("Who?"),
+                Action::SeeOwnCourse => page.body.contains("Course of the question"),
+                Action::SeeEntered => page.body.contains("Moon"),
+                Action::ListAll => person.get("/").await.body.contains("data-row"),
+                Action::Act => page.body.contains("id=\"answer\""),
+                Action::Comment => page.body.contains("name=\"text\""),
+                Action::OwnSessions => person.get("/account").await.status == 200,
+                Action::ListSessions => person
+                    .get("/account")
+                    .await
+                    .body
+                    .contains("Sessions of others"),
+                Action::EndSessions => {
+                    let account = person.get("/account").await;
+                    let ada = other_session(&account);
+                    let form = format!(
+                        "csrf={}&session={}",
+                        account.csrf(),
+                        ada.as_deref().unwrap_or("0")
+                    );
+                    person.post("/account/end", &form).await.status == 303 && ada.is_some()
+                }
+                // Not on pages: calls and collecting at the listener, the rest at the command line.
+                Action::Call
+                | Action::Readdress
+                | Action::Audit
+                | Action::SimulateRules
+                | Action::Reload
+                | Action::ListFailed
+                | Action::ResendFailed => continue,
+            };
+            // Those who are asked, and callers in the group, see more than the column says alone; roles add up.
+            let adds_up = match (role, action) {
+                (Role::Caller, Action::SeeEntered | Action::OwnSessions | Action::ListAll)
+                | (Role::Addressed, Action::SeeOwnCourse | Action::ListAll) => true,
+                _ => allowed,
+            };
+            assert_eq!(done, adds_up, "{name} {action:?}");
+            cells += 1;
+        }
+    }
+    assert!(cells > 50, "{cells}");
+}
+
+/// The first session under the heading of others' that is not the reader's.
+fn other_session(account: &Reply) -> Option<String> {
+    let (_, others) = account.body.split_once("id=\"others\"")?;
+    let (_, rest) = others.split_once("data-session=\"")?;
+    Some(rest.split('"').next()?.to_owned())
+}
+
+#[tokio::test]
+async fn auditors_and_administrators_see_that_it_exists() {
+    let rig = rig(1).await;
+    for name in ["aud", "eve"] {
+        let person = Person::enter(&rig, name).await;
+        let list = person.get("/").await;
+        assert!(
+            list.body.contains("data-row") && !list.body.contains("Who?"),
+            "{name}"
+        );
+        let page = person.get(&person.question("")).await;
+        assert!(page.body.contains("not addressed to you") && !page.body.contains("moon"));
+        assert_eq!(person.get(&person.question("/review")).await.status, 200);
+        assert!(
+            !person
+                .get(&person.question("/review"))
+                .await
+                .body
+                .contains("Who?")
+        );
+        // Even with a token of a form of theirs, nothing is done.
+        let account = person.get("/account").await;
+        let form = format!("csrf={}", account.csrf());
+        assert_eq!(
+            person
+                .post(&person.question("/decline"), &form)
+                .await
+                .status,
+            403
+        );
+    }
+    assert!(phase(&rig).await.is_open());
+}
+
+#[tokio::test]
+async fn headers_from_elsewhere_sign_no_one_in() {
+    let rig = rig(1).await;
+    let host = &rig.host;
+    for path in ["/", "/account", "/state", &format!("/q/{}", rig.id)] {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nX-User: ada\r\n");
+        let reply = send(host, [127, 0, 0, 2], &head, "").await;
+        assert_eq!(reply.status, 403, "{path}");
+        assert!(!reply.body.contains("Who?") && reply.header("set-cookie").is_none());
+    }
+    // Nor does a stolen cookie without the proxy.
+    let ada = Person::enter(&rig, "ada").await;
+    let head = format!(
+        "GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\n",
+        ada.cookie
+    );
+    assert_eq!(send(host, [127, 0, 0, 2], &head, "").await.status, 403);
+    let doubled = format!("GET / HTTP/1.1\r\nHost: {host}\r\nX-User: ada\r\nX-User: eve\r\n");
+    assert_eq!(send(host, PROXY, &doubled, "").await.status, 403);
+    let wrong_host = "GET / HTTP/1.1\r\nHost: evil.example\r\nX-User: ada\r\n";
+    let reply = send(host, PROXY, wrong_host, "").await;
+    assert_eq!((reply.status, reply.header("set-cookie")), (421, None));
+}
+
+#[tokio::test]
+async fn a_forwarded_link_and_guessed_names_open_nothing() {
+    let rig = rig(1).await;
+    let dan = Person::enter(&rig, "dan").await;
+    let forwarded = dan.get(&dan.question("")).await;
+    let guessed = dan.get("/q/00000000000000000000000000000000").await;
+    assert_eq!((forwarded.status, guessed.status), (404, 404));
+    assert_eq!(
+        forwarded.body, guessed.body,
+        "one cannot tell the two apart"
+    );
+    for part in ["/review", "/state"] {
+        let reply = dan.get(&dan.question(part)).await;
+        assert!(
+            !reply.body.contains("Who?") && !reply.body.contains("\"open\":true"),
+            "{part}"
+        );
+    }
+    let account = dan.get("/account").await;
+    let form = format!("csrf={}&session=000000000000", account.csrf());
+    assert_eq!(dan.post("/account/end", &form).await.status, 404);
+    // Looking has no effect.
+    assert_eq!(phase(&rig).await, Phase::Asked);
+}
+
+#[tokio::test]
+async fn forms_of_other_sites_and_other_sessions_do_nothing() {
+    let rig = rig(1).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    let page = bob.get(&bob.question("")).await;
+    let (token, decline) = (page.csrf(), bob.question("/decline"));
+    let own = format!("http://{}", rig.host);
+    for (origin, form) in [
+        ("https://evil.example", format!("csrf={token}")),
+        ("null", format!("csrf={token}")),
+        (own.as_str(), String::new()),
+        // The token of another session's form for the same question.
+        (
+            own.as_str(),
+            format!("csrf={}", ada.get(&ada.question("")).await.csrf()),
+        ),
+    ] {
+        let reply = post(&rig, "bob", &decline, &bob.cookie, origin, &form).await;
+        assert_eq!(reply.status, 403, "{origin} {form}");
+    }
+    let account = format!("csrf={}", bob.get("/account").await.csrf());
+    for path in ["/logout", "/account/end"] {
+        let reply = post(
+            &rig,
+            "bob",
+            path,
+            &bob.cookie,
+            "https://evil.example",
+            &account,
+        )
+        .await;
+        assert_eq!(reply.status, 403);
+        let stolen = format!("csrf={}", ada.get("/account").await.csrf());
+        assert_eq!(bob.post(path, &stolen).await.status, 403);
+    }
+    assert!(phase(&rig).await.is_open());
+    assert_eq!(bob.get("/account").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_is_made_anew_and_belongs_to_one_person() {
+    let rig = rig(1).await;
+    let port = rig.host.rsplit(':').next().unwrap();
+    let planted = format!("mcp-elicit-login-{port}={}", "0".repeat(64));
+    let entered = get(&rig, "ada", "/", &planted).await;
+    let cookie = entered.cookie().unwrap();
+    assert_ne!(cookie, planted, "fixation");
+    let set = entered.header("set-cookie").unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Path=/"));
+    // The proxy names another person: that session ends, and a new one is made.
+    let other = get(&rig, "bob", "/", &cookie).await;
+    assert!(other.cookie().is_some_and(|new| new != cookie));
+    let again = get(&rig, "ada", "/", &cookie).await;
+    assert!(
+        again.cookie().is_some_and(|new| new != cookie),
+        "the old one has ended"
+    );
+    let stored = std::fs::read_to_string(rig.folder.path().join("inbox.logins")).unwrap();
+    let value = cookie.split_once('=').unwrap().1;
+    assert!(!stored.contains(value));
+}
+
+#[tokio::test]
+async fn people_end_their_sessions_and_administrators_those_of_all() {
+    let rig = rig(1).await;
+    let (ada, eve) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "eve").await,
+    );
+    let account = eve.get("/account").await;
+    let id = other_session(&account).unwrap();
+    let form = format!("csrf={}&session={id}", account.csrf());
+    assert_eq!(eve.post("/account/end", &form).await.status, 303);
+    assert!(
+        ada.get("/").await.cookie().is_some(),
+        "a new session was needed"
+    );
+    let account = eve.get("/account").await;
+    let gone = eve
+        .post("/logout", &format!("csrf={}", account.csrf()))
+        .await;
+    assert!(gone.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert!(eve.get("/logged-out").await.body.contains("Logged out"));
+    let audit = mcp_elicit_record::audit::read(rig.record.store())
+        .await
+        .unwrap();
+    let all: Vec<String> = audit.iter().map(|entry| entry.entry.clone()).collect();
+    let has = |word: &str, who: &str| {
+        all.iter()
+            .any(|entry| entry.contains(word) && entry.contains(who))
+    };
+    assert!(
+        has("\"sign-in\"", "ada")
+            && has("\"session-ended\"", "eve, of ada")
+            && has("\"session-ended\"", "eve")
+    );
+    assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
+}

@@ -1,0 +1,307 @@
+//! People who log in at a provider, and whom it is asked about again before they act.
+
+use std::collections::BTreeMap;
+
+use mcp_elicit_testkit::issuer::Issuer;
+
+use super::*;
+use crate::login::OidcLogin;
+
+fn login(issuer: &str) -> LoginMode {
+    LoginMode::Oidc(OidcLogin {
+        issuer: issuer.to_owned(),
+        client_id: "connect".to_owned(),
+        client_secret: Some("connect-secret".to_owned()),
+        scopes: Vec::new(),
+        groups_claim: "groups".to_owned(),
+        trust_mail: false,
+    })
+}
+
+/// A browser with cookies of each host.
+#[derive(Default)]
+struct Browser(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Browser {
+    async fn request(&mut self, method: &str, url: &str, form: &str) -> Reply {
+        let (host, path) = url
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once('/')
+            .unwrap();
+        let jar = self.0.entry(host.to_owned()).or_default();
+        let cookies: Vec<String> = jar
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let cookies = cookies.join("; ");
+        let head = format!(
+            "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookies}\r\nOrigin: http://{host}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        );
+        let reply = send(host, PROXY, &head, form).await;
+        for line in reply.head.lines() {
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            if name.eq_ignore_ascii_case("set-cookie") {
+                let (name, value) = value
+                    .trim()
+                    .split(';')
+                    .next()
+                    .unwrap()
+                    .split_once('=')
+                    .unwrap();
+                jar.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        reply
+    }
+
+    /// Goes on from `url` as a person does who signs in as `name`, until the browser is sent back to `until`.
+    async fn sign_in(&mut self, url: &str, name: &str, until: &str) -> String {
+        let mut url = url.to_owned();
+        for _ in 0..12 {
+            if url.starts_with(until) {
+                return url;
+            }
+            let origin = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+            let mut reply = self.request("GET", &url, "").await;
+            if reply.status == 200 {
+                reply = self.request("POST", &url, &format!("login={name}")).await;
+            }
+            let next = reply
+                .header("location")
+                .unwrap_or_else(|| panic!("{url}: {}", reply.body));
+            url = if next.starts_with('/') {
+                format!("{origin}{next}")
+            } else {
+                next.to_owned()
+            };
+        }
+        panic!("never sent back: {url}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let back = format!("http://{at}/login/return");
+    let redirects = [back.clone()];
+    let started =
+        tokio::task::spawn_blocking(move || mcp_elicit_testkit::peers::openid_provider(&redirects));
+    let Some(provider) = started.await.unwrap() else {
+        return;
+    };
+    let issuer = provider.url().trim_end_matches('/').to_owned();
+    let rig = serve(listener, 1, login(&issuer)).await;
+    let question = format!("http://{at}/q/{}", rig.id);
+    let mut browser = Browser::default();
+    // A link of a mail leads to the login, and from there to the question.
+    let sent = browser.request("GET", &question, "").await;
+    assert_eq!(sent.status, 303);
+    let entry = format!("http://{at}{}", sent.header("location").unwrap());
+    let begun = browser.request("GET", &entry, "").await;
+    let address = begun.header("location").unwrap().to_owned();
+    assert!(
+        address.starts_with(&issuer) && address.contains("code_challenge_method=S256"),
+        "{address}"
+    );
+    let answer = browser.sign_in(&address, "ada", &back).await;
+    // Another browser has no part in it, nor has another issuer.
+    let stranger = Browser::default().request("GET", &answer, "").await;
+    assert_eq!(
+        (stranger.status, stranger.header("set-cookie")),
+        (400, None)
+    );
+    let entered = browser.request("GET", &answer, "").await;
+    assert_eq!(
+        entered.header("location"),
+        Some(format!("/q/{}", rig.id).as_str()),
+        "{}",
+        entered.body
+    );
+    let page = browser.request("GET", &question, "").await;
+    assert!(
+        page.body.contains("Who?") && page.body.contains(">ada<"),
+        "{}",
+        page.body
+    );
+    let again = browser.request("GET", &answer, "").await;
+    assert_eq!(again.status, 400, "an answer counts once");
+    let mut mixed = Browser::default();
+    let begun = mixed.request("GET", &entry, "").await;
+    let address = begun.header("location").unwrap().to_owned();
+    let answer = mixed.sign_in(&address, "bob", &back).await;
+    let (before, _) = answer.split_once("iss=").unwrap();
+    let forged = format!("{before}iss=https%3A%2F%2Fevil.example");
+    let refused = mixed.request("GET", &forged, "").await;
+    assert_eq!(refused.status, 502, "{}", refused.body);
+    assert_eq!(
+        mixed.request("GET", &question, "").await.status,
+        303,
+        "not signed in"
+    );
+    // Nobody whom the file does not name.
+    let mut other = Browser::default();
+    let begun = other.request("GET", &entry, "").await;
+    let address = begun.header("location").unwrap().to_owned();
+    let answer = other.sign_in(&address, "mallory", &back).await;
+    assert_eq!(other.request("GET", &answer, "").await.status, 403);
+    // Logged out here, and sent on to the provider.
+    let account = browser
+        .request("GET", &format!("http://{at}/account"), "")
+        .await;
+    let form = format!("csrf={}", account.csrf());
+    let out = browser
+        .request("POST", &format!("http://{at}/logout"), &form)
+        .await;
+    assert!(out.status == 200 || out.status == 303, "{}", out.body);
+    assert_eq!(browser.request("GET", &question, "").await.status, 303);
+}
+
+/// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
+async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let mode = login(issuer.url());
+    // Every act asks the issuer.
+    let mut rig = serve_asking_again(listener, 1, mode, Duration::ZERO).await;
+    let mut plan = plan(1);
+    plan.ask.to = vec![Addressee::Group("leads".to_owned())];
+    let caller = TeamCaller {
+        person: Some("cy".to_owned()),
+        ..TeamCaller::default()
+    };
+    let team = Team::new(
+        "leads",
+        "r",
+        caller,
+        &plan,
+        Vec::new(),
+        Duration::from_hours(1),
+    );
+    let asked = sample::raised_for(&rig.record, Some(team.to_plan().unwrap()));
+    rig.id = asked.await.unwrap();
+    let mut browser = Browser::default();
+    let begun = browser
+        .request("GET", &format!("http://{at}/login"), "")
+        .await;
+    let address = begun.header("location").unwrap().to_owned();
+    let back = format!("http://{at}/login/return");
+    let answer = browser.sign_in(&address, "", &back).await;
+    let entered = browser.request("GET", &answer, "").await;
+    assert_eq!(entered.status, 303, "{}", entered.body);
+    let question = format!("http://{at}/q/{}", rig.id);
+    (rig, browser, question)
+}
+
+async fn decline(browser: &mut Browser, question: &str) -> Reply {
+    let page = browser.request("GET", question, "").await;
+    assert_eq!(page.status, 200, "{}", page.head);
+    let form = format!("csrf={}&version=0", page.csrf());
+    browser
+        .request("POST", &format!("{question}/decline"), &form)
+        .await
+}
+
+const LEADS: &str = r#"{"groups": ["leads", "staff"]}"#;
+
+fn claims(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
+    // The issuer is asked by a refresh, or with the access token.
+    for refreshes in [true, false] {
+        let issuer = Issuer::start();
+        issuer.set_refreshes(refreshes);
+        issuer.sign_in_as("gil", claims(LEADS));
+        let (rig, mut browser, question) = at_issuer(&issuer).await;
+        let page = browser.request("GET", &question, "").await;
+        let form = format!("csrf={}&version=0", page.csrf());
+        // Claims that have not changed hold up nothing.
+        let commented = format!("{form}&text=hm");
+        let kept = browser
+            .request("POST", &format!("{question}/comment"), &commented)
+            .await;
+        assert_eq!(kept.status, 303, "{}", kept.body);
+        issuer.sign_in_as("gil", claims(r#"{"groups": ["staff"]}"#));
+        let refused = browser
+            .request("POST", &format!("{question}/decline"), &form)
+            .await;
+        assert_eq!(refused.status, 403, "{}", refused.head);
+        assert!(
+            refused.body.contains("you have left a group"),
+            "{}",
+            refused.body
+        );
+        assert!(phase(&rig).await.is_open());
+        // Nobody of the file's groups any more.
+        let gone = browser.request("GET", &question, "").await;
+        assert_ne!(gone.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_known_at_the_provider_any_more_is_logged_out_at_the_next_act() {
+    for refreshes in [true, false] {
+        let issuer = Issuer::start();
+        issuer.set_refreshes(refreshes);
+        issuer.sign_in_as("gil", claims(LEADS));
+        let (rig, mut browser, question) = at_issuer(&issuer).await;
+        issuer.set_ended(true);
+        let refused = decline(&mut browser, &question).await;
+        assert_eq!(refused.status, 401, "{}", refused.head);
+        assert!(phase(&rig).await.is_open());
+        assert_eq!(browser.request("GET", &question, "").await.status, 303);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, mut browser, question) = at_issuer(&issuer).await;
+    issuer.set_down(true);
+    assert_eq!(decline(&mut browser, &question).await.status, 303);
+    assert_eq!(phase(&rig).await, Phase::Declined);
+}
+
+#[tokio::test]
+async fn while_the_provider_is_down_the_login_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let issuer = format!("http://{}", gone.local_addr().unwrap());
+    drop(gone);
+    let _rig = serve(listener, 1, login(&issuer)).await;
+    let mut browser = Browser::default();
+    let down = browser
+        .request("GET", &format!("http://{at}/login"), "")
+        .await;
+    assert_eq!(down.status, 503);
+    assert!(down.body.contains("cannot be reached"), "{}", down.body);
+    let token = browser
+        .request(
+            "POST",
+            &format!("http://{at}/login/logout-token"),
+            "logout_token=a.b.c",
+        )
+        .await;
+    assert_eq!(token.status, 400, "{}", token.body);
+    for junk in [
+        "",
+        "?",
+        "?state=x",
+        "?code=y&state=",
+        "?state=x&state=y&code=z",
+        "?error=access_denied",
+    ] {
+        let reply = browser
+            .request("GET", &format!("http://{at}/login/return{junk}"), "")
+            .await;
+        assert_eq!(reply.status, 400, "{junk}");
+    }
+}

@@ -1,0 +1,212 @@
+//! The effect of an act on a question: the row as it will be, and what the audit says.
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
+use serde_json::{Value, json};
+
+use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry};
+use crate::audit::Event;
+use crate::row::{RowChange, Stepped};
+use crate::store::{Change, Durability, Row, StoreError};
+use crate::{Record, RecordError, associated_data};
+
+/// An act, judged: the row as it will be.
+pub(super) struct Judged {
+    pub(super) change: Change,
+    pub(super) team: Team,
+    pub(super) notices: Vec<Notice>,
+    pub(super) has_ended: bool,
+}
+
+impl Record {
+    /// Returns the row after the act, or why it is refused.
+    pub(super) fn judge(
+        &self,
+        row: &Row,
+        team: &Team,
+        act: &TeamAct<'_>,
+        by: Actor<'_>,
+        people: &dyn Membership,
+    ) -> Result<Result<Judged, Denied>, RecordError> {
+        let now = self.now();
+        let content = match act {
+            TeamAct::Fill { answers, .. } => answers.map(|answers| answers.to_value().to_string()),
+            _ => None,
+        };
+        let own = digest_of(content.as_deref());
+        let step = match act {
+            TeamAct::Fill { version, .. } => Act::Fill {
+                digest: own,
+                version: *version,
+            },
+            TeamAct::Confirm { digest } => Act::Confirm { digest: *digest },
+            TeamAct::Decline { .. } => Act::Decline,
+            TeamAct::Cancel => Act::Cancel,
+            TeamAct::Claim => Act::Claim,
+            TeamAct::TakeOver => Act::TakeOver,
+            TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
+            TeamAct::Comment { .. } => Act::Comment,
+        };
+        let (quorum, notices) = match team.quorum.act(by, step, now, people) {
+            Ok(stepped) => stepped,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        let mut next = team.clone();
+        if let Some(text) = act.text() {
+            next.comments
+                .push(self.sealed(&row.id, COMMENT, by.person, text)?);
+        }
+        let is_new = matches!(act, TeamAct::Fill { .. })
+            && quorum.version() != team.quorum.version()
+            && *quorum.state() != State::Open;
+        if is_new {
+            let text = serde_json::to_string(&content).map_err(StoreError::from)?;
+            next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
+        }
+        let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
+        for (_, members) in &mut audit {
+            // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
+            if members["person"].is_null() {
+                members["by"] = format!("person:{}", by.person).into();
+            }
+        }
+        for (event, members) in &audit {
+            next.timeline.add(*event, now, members);
+        }
+        let audit = audit
+            .into_iter()
+            .map(|(event, members)| entry(event, row, now, members));
+        let mut audit: Vec<String> = audit.collect();
+        let ending = match quorum.state() {
+            State::Open => {
+                next.erase();
+                None
+            }
+            State::Filled { .. } => None,
+            State::Ended(ending) => ended(ending),
+        };
+        next.quorum = quorum;
+        let mut after = row.clone();
+        let (change, has_ended) = if let Some((outcome, by)) = ending {
+            let content = match (outcome, next.entered.as_ref()) {
+                (Outcome::Visit, Some(entered)) => {
+                    let text = self.opened(&row.id, ENTERED, entered)?;
+                    serde_json::from_str::<Option<String>>(&text).map_err(StoreError::from)?
+                }
+                _ => None,
+            };
+            let sealed = content.map(|text| {
+                self.keys
+                    .encryption
+                    .seal(&associated_data(&row.id, "content"), &text)
+            });
+            let step = RowChange::Step {
+                transition: Transition::acted(outcome, by),
+                content: sealed.transpose()?,
+            };
+            next.erase();
+            // Judged above: the row alone says nothing against it.
+            after.team = None;
+            let Ok(Stepped {
+                row: after,
+                seen,
+                audit: ends,
+                durability,
+            }) = after.step(&step, now)
+            else {
+                return Ok(Err(Denied::Ended));
+            };
+            audit.extend(ends);
+            let row = Row {
+                team: Some(Box::new(next.clone())),
+                ..after
+            };
+            (
+                Change {
+                    row,
+                    seen,
+                    audit,
+                    durability,
+                },
+                true,
+            )
+        } else {
+            let seen = after.lifecycle.version();
+            after.lifecycle = after.lifecycle.renewed();
+            after.team = Some(Box::new(next.clone()));
+            // What a person entered or agreed to survives a loss of power.
+            let durability = Durability::Flushed;
+            (
+                Change {
+                    row: after,
+                    seen,
+                    audit,
+                    durability,
+                },
+                false,
+            )
+        };
+        Ok(Ok(Judged {
+            change,
+            team: next,
+            notices,
+            has_ended,
+        }))
+    }
+}
+
+/// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
+/// when it was entered.
+fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
+    let person = |name: &String| format!("person:{name}");
+    match ending {
+        Ending::Answered { votes, .. } => {
+            let votes: Vec<_> = votes.iter().map(person).collect();
+            Some((&Outcome::Visit, votes.join(", ")))
+        }
+        Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
+        Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
+        // Not an act's.
+        Ending::TimedOut | Ending::Withdrawn => None,
+    }
+}
+
+/// Returns the audit's events of an act, without the ending of the question.
+fn events_of(
+    act: &TeamAct<'_>,
+    is_new: bool,
+    quorum: &Quorum,
+    before: &Quorum,
+    notices: &[Notice],
+) -> Vec<(Event, Value)> {
+    let mut events = Vec::new();
+    match act {
+        TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
+            events.push((Event::Edited, json!({})));
+        }
+        TeamAct::Fill { .. } if is_new => events.push((Event::Filled, json!({}))),
+        TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
+            events.push((
+                Event::Confirmed,
+                json!({"votes": quorum.votes().len(), "need": quorum.need()}),
+            ));
+        }
+        TeamAct::Decline { .. } | TeamAct::Cancel => {}
+        TeamAct::Claim => events.push((Event::Claimed, json!({}))),
+        TeamAct::TakeOver => events.push((Event::TakenOver, json!({}))),
+        TeamAct::Delegate { to, .. } => {
+            events.push((Event::Delegated, json!({"to": to.to_string()})));
+        }
+        TeamAct::Comment { .. } => events.push((Event::Commented, json!({}))),
+    }
+    for notice in notices {
+        if let Notice::VoteDropped(person) = notice {
+            events.push((
+                Event::VoteDropped,
+                json!({"person": person, "reason": "not-eligible"}),
+            ));
+        }
+    }
+    events
+}

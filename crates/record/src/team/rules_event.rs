@@ -1,0 +1,204 @@
+//! Events of the rules for the audit: files that are in force or were rejected, refusals, and approvals.
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::CallKind;
+use serde_json::{Value, json};
+
+use crate::audit::Event;
+use crate::store::{Store as _, Write};
+use crate::{Record, RecordError};
+
+/// An event of the rules for the audit, beside those of questions.
+#[derive(Clone, Debug)]
+pub enum RulesEvent {
+    /// The rules of a file are in force: the gateway was started, or its owner sent SIGHUP.
+    Loaded {
+        /// The digest of the rules.
+        digest: String,
+        /// The digest of the rules before, where the gateway had some.
+        before: Option<String>,
+        /// The number of rules.
+        rules: usize,
+    },
+    /// A file that was read again has mistakes: the rules before stay in force.
+    Rejected {
+        /// The digest of the rules that stay in force.
+        digest: String,
+    },
+    /// A rule refused a call or a question.
+    Refused {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call, where it is known.
+        call: Option<(CallKind, String)>,
+    },
+    /// People have approved a call.
+    Approved {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call.
+        call: (CallKind, String),
+        /// The question in which they did.
+        question: Option<String>,
+        /// JSON Pointers to the arguments that were changed.
+        edited: Vec<String>,
+        /// Until when the approval serves the same call made again.
+        until: Option<Timestamp>,
+    },
+    /// A call was made by an approval of the same call a short while ago.
+    GrantUsed {
+        /// The rule.
+        rule: String,
+        /// The server.
+        server: String,
+        /// The caller.
+        principal: String,
+        /// The call.
+        call: (CallKind, String),
+        /// The question in which people approved it.
+        question: Option<String>,
+    },
+    /// Approvals that were good for a while count no more: their rule was changed or is gone.
+    GrantVoid {
+        /// The rule.
+        rule: String,
+        /// The number of approvals.
+        grants: usize,
+    },
+}
+
+/// The actor of what the owner of the state folder does: starts the gateway, and has it read its file again.
+const OWNER: &str = "owner";
+
+impl RulesEvent {
+    /// Returns the event of the audit.
+    const fn event(&self) -> Event {
+        match self {
+            Self::Loaded { .. } => Event::RulesLoaded,
+            Self::Rejected { .. } => Event::RulesRejected,
+            Self::Refused { .. } => Event::RefusedByRule,
+            Self::Approved { .. } => Event::ApprovalGranted,
+            Self::GrantUsed { .. } => Event::GrantUsed,
+            Self::GrantVoid { .. } => Event::GrantVoid,
+        }
+    }
+
+    /// Returns the question that the event is about.
+    fn question(&self) -> Option<&str> {
+        match self {
+            Self::Approved { question, .. } | Self::GrantUsed { question, .. } => {
+                question.as_deref()
+            }
+            Self::Loaded { .. }
+            | Self::Rejected { .. }
+            | Self::Refused { .. }
+            | Self::GrantVoid { .. } => None,
+        }
+    }
+
+    /// Returns what the audit says, JSON; `approved_by` are the people who acted on the event's question.
+    fn to_entry(&self, now: Timestamp, approved_by: Option<&str>) -> String {
+        let mut entry = json!({"at": now.as_millis(), "event": self.event().as_str()});
+        match self {
+            Self::Loaded {
+                digest,
+                before,
+                rules,
+            } => {
+                entry["digest"] = digest.as_str().into();
+                if let Some(before) = before {
+                    entry["before"] = before.as_str().into();
+                }
+                entry["rules"] = (*rules).into();
+                entry["by"] = OWNER.into();
+            }
+            Self::Rejected { digest } => {
+                entry["digest"] = digest.as_str().into();
+                entry["by"] = OWNER.into();
+            }
+            Self::Refused {
+                rule,
+                server,
+                principal,
+                call,
+            } => {
+                of_call(&mut entry, [rule, server, principal], call.as_ref());
+            }
+            Self::Approved {
+                rule,
+                server,
+                principal,
+                call,
+                edited,
+                until,
+                ..
+            } => {
+                of_call(&mut entry, [rule, server, principal], Some(call));
+                entry["edited"] = json!(edited);
+                if let Some(until) = until {
+                    entry["until"] = until.as_millis().into();
+                }
+            }
+            Self::GrantUsed {
+                rule,
+                server,
+                principal,
+                call,
+                ..
+            } => {
+                of_call(&mut entry, [rule, server, principal], Some(call));
+            }
+            Self::GrantVoid { rule, grants } => {
+                entry["rule"] = rule.as_str().into();
+                entry["grants"] = (*grants).into();
+                entry["by"] = OWNER.into();
+            }
+        }
+        if let Some(question) = self.question() {
+            entry["id"] = question.into();
+        }
+        if let Some(by) = approved_by {
+            entry["by"] = by.into();
+        }
+        entry.to_string()
+    }
+}
+
+fn of_call(
+    entry: &mut Value,
+    [rule, server, principal]: [&String; 3],
+    call: Option<&(CallKind, String)>,
+) {
+    entry["server"] = server.as_str().into();
+    entry["principal"] = principal.as_str().into();
+    entry["rule"] = rule.as_str().into();
+    if let Some((kind, target)) = call {
+        entry["kind"] = CallKind::word(*kind).into();
+        entry["target"] = target.as_str().into();
+    }
+}
+
+impl Record {
+    /// Writes an event of the rules into the audit, with those who approved the call that it is about.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn note_rules(&self, event: &RulesEvent) -> Result<(), RecordError> {
+        let question = match event.question() {
+            Some(id) => self.find(id).await?,
+            None => None,
+        };
+        let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
+        let entry = event.to_entry(self.now(), by);
+        self.store.write(&[Write::Note(entry)]).await?;
+        Ok(())
+    }
+}
