@@ -167,7 +167,7 @@ fn script(answers: &Value) -> tempfile::NamedTempFile {
     file
 }
 
-/// Returns what else a server may ask: a link to visit, two questions one after the other or at once, and nothing.
+/// Asks all else that a server may: a link to visit, two questions one after the other or at once, and nothing.
 fn every_shape(server: &Server, protocol: &str) {
     let call = |tool: &str, answers: Value| {
         let file = script(&answers);

@@ -8,7 +8,7 @@ mod client;
 
 use mcp_elicit_testkit::peers::conformance::{self, Verdict};
 
-/// Returns what the suite starts: this test program again, as the client. It adds its URL.
+/// The client that the suite starts: this test program again. The suite adds its URL.
 #[test]
 #[ignore = "started by the other tests"]
 fn played() {

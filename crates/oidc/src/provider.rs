@@ -194,7 +194,7 @@ impl Provider {
         self
     }
 
-    /// Returns the credential that is asked for. With `openid` the grant says whose account it is.
+    /// Sets the scopes that are asked for. With `openid` the grant says whose account it is.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));

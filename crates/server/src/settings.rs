@@ -103,21 +103,21 @@ impl ServerSettings {
         Self::default()
     }
 
-    /// Returns how long a question may stay open, unless it says so itself. 5 minutes by default.
+    /// Sets how long a question may stay open, unless it says so itself. 5 minutes by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Returns how often a person is asked when the answers break the form's rules. 3 by default, at least 1.
+    /// Sets how often a person is asked when the answers break the form's rules. 3 by default, at least 1.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// Returns how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by
+    /// Sets how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by
     /// default; `None` for a server that reports progress of its own on the same token.
     #[must_use]
     pub fn keep_alive(mut self, period: Option<Duration>) -> Self {
@@ -139,7 +139,7 @@ impl ServerSettings {
         self
     }
 
-    /// Returns how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A
+    /// Sets how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A
     /// question's own timeout holds as well.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
@@ -174,14 +174,14 @@ impl ServerSettings {
         self
     }
 
-    /// Returns how many questions one call may ask, repeats after wrong answers included. 50 by default.
+    /// Sets how many questions one call may ask, repeats after wrong answers included. 50 by default.
     #[must_use]
     pub fn questions_per_call(mut self, questions: u32) -> Self {
         self.questions_per_call = questions;
         self
     }
 
-    /// Returns how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without
+    /// Sets how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without
     /// a [`principal`](Self::principal) callers are not identified, and nothing is counted.
     #[must_use]
     pub fn questions_per_minute(mut self, questions: Option<u32>) -> Self {
@@ -189,7 +189,7 @@ impl ServerSettings {
         self
     }
 
-    /// Returns who is asked, as the server's own authentication knows it.
+    /// Sets who is asked, as the server's own authentication knows it.
     ///
     /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, and there lies what an
     /// authentication layer added. Without this hook a state is bound to the server and the request, not to a person.
@@ -233,7 +233,7 @@ impl ServerSettings {
         self
     }
 
-    /// Returns where a record of every question goes.
+    /// Sets where a record of every question goes.
     ///
     /// ```
     /// use mcp_elicit_server::ServerSettings;
@@ -247,7 +247,7 @@ impl ServerSettings {
         self
     }
 
-    /// Returns whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author
+    /// Sets whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author
     /// gave, for the first question of that key. True by default: the reply is checked like any other, and a client
     /// that invents one could have invented it after a question as well. Say false where it matters that the question
     /// was shown.

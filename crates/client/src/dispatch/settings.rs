@@ -75,7 +75,7 @@ impl ClientSettings {
         self
     }
 
-    /// Returns how long a question waits for its answer once it is shown. Running out is a timeout, never an action.
+    /// Sets how long a question waits for its answer once it is shown. Running out is a timeout, never an action.
     /// Without it, a question waits until it is withdrawn.
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
@@ -104,7 +104,7 @@ impl ClientSettings {
         self
     }
 
-    /// Returns how many times a server may come back within one call: with questions (2026-07-28), or with visits that
+    /// Sets how many times a server may come back within one call: with questions (2026-07-28), or with visits that
     /// it requires first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {

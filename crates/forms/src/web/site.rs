@@ -263,7 +263,7 @@ impl Site {
         self
     }
 
-    /// Returns who is recorded as having answered, in words for a person. `in the browser` unless set.
+    /// Sets who is recorded as having answered, in words for a person. `in the browser` unless set.
     #[must_use]
     pub fn answered_by(mut self, who: impl Into<String>) -> Self {
         self.by = who.into();

@@ -230,7 +230,7 @@ async fn ids(store: &dyn Store, filter: Filter, page: Page) -> Vec<String> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// Returns what is due is told, and what ended long ago is deleted.
+/// Rows that are due are reported, and those that ended long ago are deleted.
 async fn sweeps(store: &dyn Store) {
     let at = Timestamp::from_millis;
     let keep = Duration::from_secs(10);
@@ -394,7 +394,7 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
 }
 
-/// Returns what is left behind is written in its turn: before whatever is waited for after it, and before any read.
+/// A write that nobody waits for is done in its turn: before any write that is waited for after it, and before any read.
 #[tokio::test]
 async fn what_is_left_behind_is_written_before_what_comes_after() {
     let below: Arc<Memory> = Arc::default();

@@ -292,7 +292,7 @@ fn a_call_that_cannot_be_made_again_ends() {
     assert!(told.contains("\"id\":77"), "{told}");
 }
 
-/// Returns what two readers could see differently is neither forwarded nor shown, from whichever side it comes.
+/// A frame that two readers could see differently is neither forwarded nor shown, from whichever side it comes.
 #[test]
 fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
     let revision = Revision::V2025_11_25;

@@ -218,7 +218,7 @@ fn sampling_that_cannot_be_bridged_is_refused() {
     );
 }
 
-/// Returns what cannot be bridged is not declared either: a session that the gateway opens for a client of the rounds era has no
+/// Capabilities that cannot be bridged are not declared: a session that the gateway opens for a client of the rounds era has no
 /// sampling and no roots, whatever that client can do in rounds.
 #[test]
 fn a_session_declares_no_more_than_reaches_the_client() {

@@ -244,7 +244,7 @@ words_of_one_field!(Choose);
 words_of_one_field!(ChooseMany);
 
 impl Ask<Choose> {
-    /// Returns what is chosen when the question is shown.
+    /// Sets what is chosen when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -261,7 +261,7 @@ impl Ask<Choose> {
 }
 
 impl Ask<ChooseMany> {
-    /// Returns what is chosen when the question is shown.
+    /// Sets what is chosen when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

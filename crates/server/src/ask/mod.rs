@@ -109,7 +109,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Returns how long this question may stay open.
+    /// Sets how long this question may stay open.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -122,7 +122,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Returns how often to ask when the answers break the form's rules.
+    /// Sets how often to ask when the answers break the form's rules.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

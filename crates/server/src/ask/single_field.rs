@@ -89,7 +89,7 @@ impl Askable for Confirm {
 macro_rules! words_of_one_field {
     ($what:ty) => {
         impl Ask<$what> {
-            /// Returns what the field is called. Its name unless given.
+            /// Sets the field's title. Its name by default.
             ///
             /// ```
             /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -104,7 +104,7 @@ macro_rules! words_of_one_field {
                 })
             }
 
-            /// Returns what the field is for.
+            /// Sets the field's description: what it is for.
             ///
             /// ```
             /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -127,7 +127,7 @@ pub(super) use words_of_one_field;
 words_of_one_field!(Confirm);
 
 impl Ask<Confirm> {
-    /// Returns what is filled in when the question is shown.
+    /// Sets what is filled in when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

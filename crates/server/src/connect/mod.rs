@@ -342,7 +342,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// Returns how long a link works. 10 minutes by default.
+    /// Sets how long a link works. 10 minutes by default.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::ConnectBuilder;

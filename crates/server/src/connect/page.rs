@@ -254,7 +254,7 @@ async fn decline(
     }
 }
 
-/// Returns what every form that is sent to a page must pass.
+/// Checks a form that is sent to a page. Returns the token of its link, or the refusal.
 fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
     if !is_from_here(&inner.base, &parts.headers) {
         return Err(Box::new(inner.say(

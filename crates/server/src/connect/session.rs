@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// Returns how long a sign-in lasts.
+    /// Sets how long a sign-in lasts.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Session;

@@ -139,7 +139,7 @@ async fn a_changed_answer_is_thrown_away() {
     assert_eq!(page.status, 410, "and so does a link: {page:?}");
 }
 
-/// Returns what leaves for the provider cannot be changed on the way without being noticed.
+/// A request to the provider cannot be changed on its way without being noticed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_request_is_noticed() {
     let Some(rig) = Rig::start(Login::Cookie).await else {

@@ -250,7 +250,7 @@ async fn an_answer_is_not_taken_for_another_question() {
     );
 }
 
-/// Returns what was answered stays answered: a state of a later round takes no new answer to a question of an earlier
+/// An answer stays: a state of a later round takes no new answer to a question of an earlier
 /// one, and a state of an earlier round none to a question that comes later.
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {

@@ -96,7 +96,7 @@ impl ScriptedUser {
         self
     }
 
-    /// Returns what this person does with every question beyond the acts given.
+    /// Sets what this person does with every question beyond the acts given.
     pub(crate) fn always(mut self, act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
         self.always = Some(Arc::new(act));
         self

@@ -112,7 +112,7 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
     ));
 }
 
-/// Returns what nobody answered in time is not left standing: the task goes on, and the client is not asked for it any
+/// A question that nobody answered in time is dropped: the task goes on, and the client is not asked for it any
 /// more.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_timed_out_is_off_the_list() {
