@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
+use mcp_elicit_core::wire::CallKind as Calls;
 use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
@@ -25,11 +26,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::login::directory::{Directory, DirectoryNow, Sight};
-
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
 use super::viewer::Viewer;
-use mcp_elicit_core::wire::CallKind as Calls;
 
 /// The number of rows that are read for a list.
 const MAX_ROWS_READ: usize = 10_000;
@@ -255,14 +254,7 @@ impl RecordQuestionStore {
             Some((name, version)) => question.through(&name, version.as_deref()),
             None => question,
         };
-        let question = match self.call(row) {
-            Some(call) => question.for_call(call),
-            None => question,
-        };
-        let question = match row.lifecycle.deadline() {
-            Some(deadline) => question.until(system_time(deadline)),
-            None => question,
-        };
+        let question = self.with_call(question, row);
         Some(Readable { question, request })
     }
 
@@ -281,6 +273,18 @@ impl RecordQuestionStore {
             .audit_event(Event::Insisted, Some(&row.id), Some(by));
         if let Err(fault) = noted.await {
             tracing::error!(%fault, "an answer to a form that asks for a credential is not in the audit");
+        }
+    }
+
+    /// Adds the call and the deadline of the row, where it has them.
+    fn with_call(&self, question: QuestionView, row: &Row) -> QuestionView {
+        let question = match self.call(row) {
+            Some(call) => question.for_call(call),
+            None => question,
+        };
+        match row.lifecycle.deadline() {
+            Some(deadline) => question.until(system_time(deadline)),
+            None => question,
         }
     }
 
@@ -308,14 +312,7 @@ impl RecordQuestionStore {
         // A list reads the beginning of the message and no form.
         let message = row.body.message.clone();
         let question = QuestionView::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
-        let question = match self.call(row) {
-            Some(call) => question.for_call(call),
-            None => question,
-        };
-        let question = match row.lifecycle.deadline() {
-            Some(deadline) => question.until(system_time(deadline)),
-            None => question,
-        };
+        let question = self.with_call(question, row);
         let summary =
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
         Some(match Self::ended(row, now) {

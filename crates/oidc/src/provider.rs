@@ -194,7 +194,7 @@ impl Provider {
         self
     }
 
-    /// Sets the scopes that are asked for. With `openid` the grant says whose account it is.
+    /// Adds scopes to those that are asked for. With `openid` the grant says whose account it is.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
