@@ -284,7 +284,7 @@ async fn list(
     };
     let found = async {
         let rows = state.record.list(which, page).await?;
-        let waiting = state.questions.waiting_for(&viewer).await?;
+        let waiting = state.record.store().waiting().await?;
         Ok::<_, RecordError>((rows, waiting))
     };
     match found.await {

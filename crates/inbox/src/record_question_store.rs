@@ -120,24 +120,6 @@ impl RecordQuestionStore {
             .is_none_or(|now| now.of(row).may_act(viewer, row))
     }
 
-    /// Returns how many questions wait that the list of the viewer has, where that is no person's.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub(super) async fn waiting_for(&self, viewer: &Viewer) -> Result<usize, RecordError> {
-        let store = self.record.store();
-        let sees_rules = match viewer {
-            // Where people log in, the questions of rules are theirs.
-            Viewer::Token { .. } => self.people.is_none(),
-            Viewer::Owner { .. } | Viewer::Person(_) => true,
-        };
-        Ok(if sees_rules {
-            store.waiting().await?
-        } else {
-            store.waiting_without_rule().await?
-        })
-    }
-
     /// The row, if the viewer may see something of it.
     async fn row(
         &self,

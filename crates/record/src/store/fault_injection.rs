@@ -53,10 +53,6 @@ impl Store for Failing {
         self.below.waiting()
     }
 
-    fn waiting_without_rule(&self) -> Stored<'_, usize> {
-        self.below.waiting_without_rule()
-    }
-
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         self.below.left_over()
     }

@@ -181,12 +181,6 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn waiting_without_rule(&self) -> Stored<'_, usize> {
-        let waits = |row: &&Row| row.lifecycle.is_open() && row.team.is_none();
-        let count = self.with(|inner| inner.rows.values().filter(waits).count());
-        async move { Ok(count) }.boxed()
-    }
-
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         let waits = |row: &&Row| !row.lifecycle.is_over();
         let found = self.with(|inner| {

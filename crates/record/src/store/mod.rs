@@ -373,8 +373,6 @@ pub trait Store: Send + Sync + 'static {
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// Returns how many rows of no rule wait.
-    fn waiting_without_rule(&self) -> Stored<'_, usize>;
     /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and

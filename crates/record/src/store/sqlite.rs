@@ -407,18 +407,6 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn waiting_without_rule(&self) -> Stored<'_, usize> {
-        async move {
-            let mut file = self.file().await?;
-            let text = "SELECT count(*) FROM question WHERE open = 1 AND team IS NULL";
-            let count: i64 = sqlx::query_scalar(text)
-                .fetch_one(file.connection()?)
-                .await?;
-            Ok(usize::try_from(count).unwrap_or(0))
-        }
-        .boxed()
-    }
-
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         async move {
             let text =

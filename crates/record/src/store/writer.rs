@@ -338,14 +338,6 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn waiting_without_rule(&self) -> Stored<'_, usize> {
-        async move {
-            self.flush().await?;
-            self.shared.store.waiting_without_rule().await
-        }
-        .boxed()
-    }
-
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         async move {
             self.flush().await?;
