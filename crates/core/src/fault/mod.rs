@@ -11,7 +11,7 @@
 //! | [`limit`] | a configured bound: time, rate, size, number |
 //! | [`error`] | the JSON-RPC error object and its codes |
 //!
-//! [`chain`], [`causes`] and [`with_causes`] show any error of `std` with those below it.
+//! [`chain`], [`causes()`] and [`with_causes`] show any error of `std` with those below it.
 
 pub mod author;
 mod causes;
