@@ -550,6 +550,172 @@ fn errors_restrict() {
     assert_eq!(world.plan("crm", None, &form()), "ask - need 1");
 }
 
+/// The decision of one rule with this condition about these arguments: `true`, `false`, or an error. As a rule that restricts and as one that
+/// loosens, and by the preview, which evaluates the rules one by one.
+fn held(when: &str, arguments: &str) -> Option<bool> {
+    let decides = |decision: &str| {
+        let file = format!("{PEOPLE}[[rules]]\nname = \"r\"\nwhen = '{when}'\n{decision}\n");
+        let world = World {
+            rules: Rules::parse(&file).unwrap(),
+            ..World::new()
+        };
+        let facts = world.facts("s", Some(("t", arguments)));
+        let admit = world.rules.admit(&facts);
+        let preview = world.rules.preview(&facts, None);
+        assert_eq!(preview.admit, admit, "{when} {arguments}");
+        (admit != Admit::Free(None), preview.errors.len())
+    };
+    match (decides("refuse = \"no\""), decides("allow = true")) {
+        ((true, 0), (true, 0)) => Some(true),
+        ((false, 0), (false, 0)) => Some(false),
+        ((true, 1), (false, 1)) => None,
+        other => panic!("{when} {arguments}: {other:?}"),
+    }
+}
+
+const A: &str = "arguments.a";
+
+#[test]
+fn values_of_different_types_are_neither_equal_nor_unequal() {
+    let text = r#"{"a":"production"}"#;
+    let others = [
+        r#"{"a":["production"]}"#,
+        r#"{"a":{"x":1}}"#,
+        r#"{"a":null}"#,
+        r#"{"a":true}"#,
+        r#"{"a":1}"#,
+        r#"{"a":1.5}"#,
+        r#"{"a":10.0000000000000001}"#,
+        "{}",
+    ];
+    // The first is compared without CEL, the others by it.
+    for (equal, unequal) in [
+        (
+            format!("{A} == \"production\""),
+            format!("{A} != \"production\""),
+        ),
+        (
+            format!("(true && {A} == \"production\")"),
+            format!("!({A} == \"production\")"),
+        ),
+        (
+            format!("{A} in [\"production\"]"),
+            format!("!({A} in [\"production\"])"),
+        ),
+        (
+            format!("\"production\" in [{A}, {A}]"),
+            format!("!(\"production\" in [{A}])"),
+        ),
+        (
+            format!("[{A}] == [\"production\"]"),
+            format!("[{A}] != [\"production\"]"),
+        ),
+        (
+            format!("[{A}].exists(a, a == \"production\")"),
+            format!("[{A}].all(a, a != \"production\")"),
+        ),
+    ] {
+        assert_eq!(held(&equal, text), Some(true), "{equal}");
+        assert_eq!(held(&unequal, text), Some(false), "{unequal}");
+        assert_eq!(held(&equal, r#"{"a":"test"}"#), Some(false), "{equal}");
+        assert_eq!(held(&unequal, r#"{"a":"test"}"#), Some(true), "{unequal}");
+        for other in others {
+            assert_eq!(held(&equal, other), None, "{equal} {other}");
+            assert_eq!(held(&unequal, other), None, "{unequal} {other}");
+        }
+    }
+    for (when, arguments, expected) in [
+        // Numbers are one type, and compared without rounding.
+        ("arguments.a == 1000", r#"{"a":1000}"#, Some(true)),
+        ("arguments.a == 1000", r#"{"a":1e3}"#, Some(true)),
+        ("arguments.a == 1000", r#"{"a":1000.5}"#, Some(false)),
+        ("arguments.a == 1000", r#"{"a":"1000"}"#, None),
+        ("arguments.a == 0.5", r#"{"a":0}"#, Some(false)),
+        ("arguments.a == 0", r#"{"a":-0.0}"#, Some(true)),
+        (
+            "arguments.a == 9007199254740993",
+            r#"{"a":9007199254740992.0}"#,
+            Some(false),
+        ),
+        (
+            "arguments.a == 9223372036854775807",
+            r#"{"a":9223372036854775808}"#,
+            Some(false),
+        ),
+        ("arguments.a <= 10", r#"{"a":10.0000000000000001}"#, None),
+        ("arguments.a <= 10", r#"{"a":10.0}"#, Some(true)),
+        ("arguments.a in [1, 2.5]", r#"{"a":2.5}"#, Some(true)),
+        ("arguments.a == true", r#"{"a":"true"}"#, None),
+        ("arguments.a == true", r#"{"a":1}"#, None),
+        ("arguments.a == true", r#"{"a":false}"#, Some(false)),
+        // `null` is written where there may be no value.
+        ("arguments.a == null", r#"{"a":null}"#, Some(true)),
+        ("arguments.a == null", r#"{"a":"x"}"#, Some(false)),
+        ("null != arguments.a", r#"{"a":["x"]}"#, Some(true)),
+        ("arguments.a == null", r#"{"a":10.0000000000000001}"#, None),
+        (
+            "arguments.a == null || arguments.a == \"x\"",
+            r#"{"a":null}"#,
+            Some(true),
+        ),
+        ("arguments.a in [\"x\", null]", r#"{"a":null}"#, Some(true)),
+        ("arguments.a in [\"x\", null]", r#"{"a":"y"}"#, Some(false)),
+        ("arguments.a in [\"x\", null]", r#"{"a":1}"#, None),
+        ("arguments.a in [null]", r#"{"a":1}"#, Some(false)),
+        // A list that is written says which types are expected.
+        ("arguments.a in [\"x\", 1]", r#"{"a":"y"}"#, Some(false)),
+        ("arguments.a in [\"x\", 1]", r#"{"a":1}"#, Some(true)),
+        ("arguments.a in [\"x\", 1]", r#"{"a":true}"#, None),
+        ("arguments.a in []", r#"{"a":true}"#, Some(false)),
+        // A list of the call: each element must be of the type that is looked for, unless it is found.
+        ("\"x\" in arguments.a", r#"{"a":["y","z"]}"#, Some(false)),
+        ("\"x\" in arguments.a", r#"{"a":[1,"x"]}"#, Some(true)),
+        ("\"x\" in arguments.a", r#"{"a":["y",["x"]]}"#, None),
+        ("\"x\" in arguments.a", r#"{"a":["y",null]}"#, None),
+        ("\"x\" in arguments.a", r#"{"a":"x"}"#, None),
+        ("\"x\" in arguments.a", r#"{"a":{"x":0}}"#, Some(true)),
+        ("\"x\" in arguments.a", r#"{"a":{"y":0}}"#, Some(false)),
+        ("arguments.b in arguments.a", r#"{"a":{"1":0},"b":1}"#, None),
+        ("arguments.a == [\"x\"]", r#"{"a":["x","y"]}"#, Some(false)),
+        ("arguments.a == [\"x\", \"y\"]", r#"{"a":["z",1]}"#, None),
+        (
+            "arguments.a == arguments.b",
+            r#"{"a":{"x":[1]},"b":{"x":[1.0]}}"#,
+            Some(true),
+        ),
+        (
+            "arguments.a == arguments.b",
+            r#"{"a":{"x":1,"y":2},"b":{"x":1,"z":2}}"#,
+            Some(false),
+        ),
+        (
+            "arguments.a == arguments.b",
+            r#"{"a":{"x":1},"b":{"x":"1"}}"#,
+            None,
+        ),
+        (
+            "arguments.a == arguments.b",
+            r#"{"a":null,"b":null}"#,
+            Some(true),
+        ),
+        ("arguments.a == arguments.b", r#"{"a":null,"b":"x"}"#, None),
+        // What decides without the value decides.
+        (
+            "arguments.a == \"x\" && tool == \"u\"",
+            r#"{"a":1}"#,
+            Some(false),
+        ),
+        (
+            "arguments.a == \"x\" || tool == \"t\"",
+            r#"{"a":1}"#,
+            Some(true),
+        ),
+        ("arguments.a == \"x\" && tool == \"t\"", r#"{"a":1}"#, None),
+    ] {
+        assert_eq!(held(when, arguments), expected, "{when} {arguments}");
+    }
+}
+
 #[test]
 fn a_preview_decides_as_the_gateway_would_and_says_why() {
     let world = World::new();

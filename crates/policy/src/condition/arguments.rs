@@ -98,7 +98,8 @@ fn object(text: &str, depth: usize) -> Option<Json<'_>> {
     ))
 }
 
-/// Returns a whole number exactly or not at all, and another as the nearest double.
+/// Returns a number that a whole number or a double holds without loss; a double holds a decimal fraction that it is written as, such as
+/// 0.1.
 fn number(text: &str) -> Option<Json<'static>> {
     if let Ok(whole) = text.parse::<i64>() {
         return Some(Json::Int(whole));
@@ -107,10 +108,37 @@ fn number(text: &str) -> Option<Json<'static>> {
     if !double.is_finite() {
         return None;
     }
-    let is_whole = !text.contains(['.', 'e', 'E']);
-    // Rust writes the exact digits of a double that is whole.
-    let is_exact = !is_whole || format!("{double:.0}") == text;
-    is_exact.then_some(Json::Double(double))
+    let is_held = if text.contains(['.', 'e', 'E']) {
+        // Rust writes the fewest digits that tell a double from every other.
+        decimal(text)? == decimal(&format!("{double:e}"))?
+    } else {
+        // Rust writes the exact digits of a double that is whole.
+        format!("{double:.0}") == text
+    };
+    is_held.then_some(Json::Double(double))
+}
+
+/// Returns a decimal number as its sign, its digits without zeros at either end, and the power of ten that they are multiplied with.
+/// `None` where that power is out of range.
+fn decimal(text: &str) -> Option<(bool, String, i64)> {
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_end_matches('0');
+    let exponent = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?
+        .checked_add(i64::try_from(all.len() - digits.len()).ok()?)?;
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some((false, String::new(), 0));
+    }
+    Some((is_negative, digits.to_owned(), exponent))
 }
 
 /// A text, borrowed where it has no escapes.
@@ -193,6 +221,18 @@ mod tests {
             ("0.1", "double 0.1"),
             ("1e999", "unreadable"),
             ("1.0", "double 1"),
+            ("-0.0", "double -0"),
+            ("0e5", "double 0"),
+            ("1E+2", "double 100"),
+            ("100.50e-1", "double 10.05"),
+            ("0.30000000000000004", "double 0.30000000000000004"),
+            ("1.7976931348623157e308", &format!("double {}", f64::MAX)),
+            ("5e-324", &format!("double {}", 5e-324)),
+            ("10.0000000000000001", "unreadable"),
+            ("9007199254740993.0", "unreadable"),
+            ("0.1000000000000000055511151231257827", "unreadable"),
+            ("1e-400", "unreadable"),
+            ("1e-99999999999999999999", "unreadable"),
             ("\"a\\u0062\"", "\"ab\""),
             ("[true,null]", "[true,null]"),
             ("{\"b\":1,\"b\":2}", "unreadable"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
+use super::ConditionError;
 use super::environment::{Environment, Scalar};
 
 /// The paths that comparisons read, each with a number.
@@ -121,23 +122,34 @@ impl Comparison {
         }
     }
 
-    /// Returns the truth of the conjunct, where it can be told without CEL.
-    pub(super) fn holds(&self, environment: &Environment<'_>) -> Option<bool> {
+    /// Returns the truth of the conjunct, where it can be told without CEL: a value of a type that none of the literals has is an error,
+    /// as in CEL.
+    pub(super) fn holds(
+        &self,
+        environment: &Environment<'_>,
+    ) -> Option<Result<bool, ConditionError>> {
         match self {
-            Self::InGroups(name) => Some(environment.facts.groups.contains(name)),
+            Self::InGroups(name) => Some(Ok(environment.facts.groups.contains(name))),
             Self::Equals(path, literals) => {
                 let scalar = environment.scalar(*path)?;
-                let mut is_any = false;
+                let mut is_expected = literals.is_empty();
                 for literal in literals {
-                    is_any |= match (literal, scalar) {
+                    let is_equal = match (literal, scalar) {
                         (Literal::Text(literal), Scalar::Text(text)) => literal == text,
                         (Literal::Int(literal), Scalar::Int(whole)) => *literal == whole,
                         (Literal::Bool(literal), Scalar::Bool(truth)) => *literal == truth,
-                        // Two types: left to CEL.
-                        _ => return None,
+                        _ => continue,
                     };
+                    is_expected = true;
+                    if is_equal {
+                        return Some(Ok(true));
+                    }
                 }
-                Some(is_any)
+                Some(if is_expected {
+                    Ok(false)
+                } else {
+                    Err(ConditionError::wrong_comparison())
+                })
             }
         }
     }

@@ -33,6 +33,8 @@ pub(super) enum Scalar<'a> {
     Text(&'a str),
     Int(i64),
     Bool(bool),
+    /// Null, a list or an object.
+    Other,
 }
 
 /// The values of one decision.
@@ -92,7 +94,8 @@ impl<'f> Environment<'f> {
         })
     }
 
-    /// Returns what stands at a path, by its number, if it is text, a whole number or a truth.
+    /// Returns what stands at a path, by its number; `None` where nothing does, where it cannot be read, and for a number that is not
+    /// whole.
     pub(super) fn scalar(&self, path: usize) -> Option<Scalar<'_>> {
         let path = self.names.paths.get(path)?;
         let (first, rest) = path.split_first()?;
@@ -109,7 +112,8 @@ impl<'f> Environment<'f> {
                     Json::Text(text) => Some(Scalar::Text(text)),
                     Json::Int(whole) => Some(Scalar::Int(*whole)),
                     Json::Bool(truth) => Some(Scalar::Bool(*truth)),
-                    _ => None,
+                    Json::Null | Json::List(_) | Json::Object(_) => Some(Scalar::Other),
+                    Json::Double(_) | Json::Unreadable(_) => None,
                 }
             }
             ("caller", [member]) => Some(Scalar::Text(match member.as_str() {
@@ -139,7 +143,7 @@ impl<'f> Environment<'f> {
     pub(crate) fn text_at(&self, path: usize) -> Option<&str> {
         match self.scalar(path)? {
             Scalar::Text(text) => Some(text),
-            Scalar::Int(_) | Scalar::Bool(_) => None,
+            Scalar::Int(_) | Scalar::Bool(_) | Scalar::Other => None,
         }
     }
 
@@ -233,7 +237,7 @@ fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
     })
 }
 
-/// A value that CEL cannot have: equal to nothing else, and an error in every other use.
+/// A value that CEL cannot have: an error in every use.
 #[derive(Debug, PartialEq, Eq)]
 struct Unreadable(usize);
 

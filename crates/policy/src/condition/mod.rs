@@ -8,6 +8,7 @@
 //! | `environment` | the values of one decision, made when a condition first reads them |
 //! | `arguments` | the arguments of a call, read without rounding a number |
 //! | `comparison` | conjuncts that are compared without CEL |
+//! | `equality` | `==`, `!=` and `in`, for which values of different types are an error |
 //! | `program` | the parsed condition |
 //! | `size` | bounds of the text, before it is parsed |
 //! | `absent` | in place of all that, without the feature `cel` |
@@ -22,6 +23,8 @@ mod check;
 mod comparison;
 #[cfg(feature = "cel")]
 mod environment;
+#[cfg(feature = "cel")]
+mod equality;
 #[cfg(feature = "cel")]
 mod program;
 #[cfg(feature = "cel")]
@@ -75,4 +78,11 @@ pub enum ConditionError {
     /// Anything else.
     #[error("the condition cannot be evaluated")]
     Other,
+}
+
+#[cfg(feature = "cel")]
+impl ConditionError {
+    fn wrong_comparison() -> Self {
+        Self::WrongType("this comparison".to_owned())
+    }
 }

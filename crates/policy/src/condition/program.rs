@@ -12,11 +12,14 @@ use super::check::{Checked, check};
 use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
 use super::size::too_large;
-use super::{ConditionError, Remark};
+use super::{ConditionError, Remark, equality};
 
 /// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
-static ENV: LazyLock<Arc<Env>> =
-    LazyLock::new(|| Arc::new(Env::stdlib().with_optional_support(false)));
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib().with_optional_support(false);
+    equality::add_to(&mut env);
+    Arc::new(env)
+});
 /// The same without macros, for the check of what was written.
 static WRITTEN: LazyLock<Env> = LazyLock::new(|| Env::default().with_optional_support(false));
 
@@ -64,8 +67,9 @@ impl Condition {
             return Err(defects);
         }
         let expanded = ENV.parser().parse(source);
-        let expression = expanded.map_err(|errors| syntax(source, errors))?;
+        let mut expression = expanded.map_err(|errors| syntax(source, errors))?;
         let (comparisons, is_compared) = Comparison::of_condition(&expression, names);
+        equality::put_into(&mut expression);
         let mut condition = Self {
             source: source.to_owned(),
             expression,
@@ -122,15 +126,17 @@ impl Condition {
     /// Returns the truth of the condition.
     pub(crate) fn evaluate(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
         let mut all = self.is_compared;
+        let mut compared = Ok(true);
         for comparison in &self.comparisons {
             match comparison.holds(environment) {
                 // One false conjunct makes the whole false, whatever the others are.
-                Some(false) => return Ok(false),
-                Some(true) => {}
+                Some(Ok(false)) => return Ok(false),
+                Some(Ok(true)) => {}
+                Some(Err(error)) => compared = Err(error),
                 None => all = false,
             }
         }
-        if all { Ok(true) } else { self.run(environment) }
+        if all { compared } else { self.run(environment) }
     }
 
     /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in their place is not
@@ -151,7 +157,8 @@ impl Condition {
         }
         // One false conjunct makes the whole false, whatever the others are.
         let is_false = |comparison: &Comparison| {
-            comparison.is_known(environment, gaps) && comparison.holds(environment) == Some(false)
+            comparison.is_known(environment, gaps)
+                && comparison.holds(environment) == Some(Ok(false))
         };
         if self.comparisons.iter().any(is_false) {
             return Ok(Ok(false));
@@ -209,9 +216,7 @@ impl Condition {
             | ExecutionError::UnsupportedBinaryOperator(..)
             | ExecutionError::UnsupportedIndex(..)
             | ExecutionError::UnsupportedKeyType(_)
-            | ExecutionError::NotSupportedAsMethod { .. } => {
-                ConditionError::WrongType("this comparison".to_owned())
-            }
+            | ExecutionError::NotSupportedAsMethod { .. } => ConditionError::wrong_comparison(),
             ExecutionError::DivisionByZero(_)
             | ExecutionError::RemainderByZero(_)
             | ExecutionError::Overflow(..)
