@@ -212,3 +212,44 @@ fn the_inboxs_token_is_not_sent_unencrypted_to_another_machine() {
         run.stderr
     );
 }
+
+#[cfg(feature = "full")]
+#[test]
+fn a_check_reads_the_secrets_of_channels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gateway.toml");
+    let text = format!(
+        r#"
+state = {state:?}
+listen = "127.0.0.1:0"
+inbox = "127.0.0.1:0"
+[auth]
+mode = "keys"
+[login]
+mode = "proxy"
+user = "x-user"
+trust = ["127.0.0.1"]
+[people.ada]
+mail = "ada@example.com"
+[channels.slack]
+token = {{ env = "A_TOKEN_THAT_NOBODY_SET" }}
+[[rules]]
+name = "all"
+tool = "*"
+approve = true
+ask = {{ person = "ada" }}
+[servers.deploy]
+command = [{ME:?}, "demo-server"]
+"#,
+        state = folder.path().join("state"),
+    );
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let run = sandbox::run(&["gateway", "--config", file, "--check"], b"");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("[channels.slack]") && run.stderr.contains("A_TOKEN_THAT_NOBODY_SET"),
+        "{}",
+        run.stderr
+    );
+}

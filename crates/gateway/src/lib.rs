@@ -45,5 +45,5 @@ mod teams;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};
-pub use runtime::{ReloadError, Runtime, StartError, check_addresses};
+pub use runtime::{ReloadError, Runtime, StartError, check_addresses, check_channels};
 pub use transports::stdio::{serve_program, serve_url};

@@ -46,6 +46,11 @@ const resources = process.env.RESOURCES && {
   },
 };
 
+const account = (id) => ({
+  sub: id, name: `${id[0].toUpperCase()}${id.slice(1)} at the provider`, groups: ['leads'],
+  email: `${id}@example.com`, email_verified: id !== 'mallory',
+});
+
 const keys = () => [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), use: 'sig' }];
 
 function start() {
@@ -59,7 +64,9 @@ function start() {
     jwks: { keys: keys() },
     scopes: ['openid', 'offline_access', 'calendar.read', 'calendar.write', 'mcp'],
     pkce: { required: () => true },
-    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    // As by default, the ID token has none of these; UserInfo has those of the scopes that are asked for.
+    claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'], groups: ['groups'] },
+    findAccount: (_, id) => ({ accountId: id, claims: () => account(id) }),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     features: { devInteractions: { enabled: false } },
     ...resources,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mcp_elicit_gateway::config::{Config, Target};
 use mcp_elicit_gateway::{
-    Runtime, StartError, check_addresses, serve_http, serve_program, serve_url,
+    Runtime, StartError, check_addresses, check_channels, serve_http, serve_program, serve_url,
 };
 use mcp_elicit_record::key_files;
 use mcp_elicit_record::store::StoreError;
@@ -26,6 +26,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let config = args.config()?;
     check_addresses(&config).map_err(cannot_start)?;
     if check {
+        check_channels(&config).map_err(cannot_start)?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()

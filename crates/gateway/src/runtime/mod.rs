@@ -284,6 +284,20 @@ pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     }
 }
 
+/// Opens the channels of a configuration as a start does, and closes them again: their secrets are read, nobody is told.
+///
+/// # Errors
+/// When a channel cannot be used as it is configured.
+pub fn check_channels(config: &Config) -> Result<(), StartError> {
+    let Some(rules) = &config.teams else {
+        return Ok(());
+    };
+    match notifying::next_channels(config, rules) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StartError::Channels(Box::new(error))),
+    }
+}
+
 /// Sets the folder to what the operator wants, and the servers to what holds for the folder.
 fn apply_presence(config: &mut Config, folder: &Folder) -> Result<(), StartError> {
     if let Some(presence) = config.presence {

@@ -1,5 +1,6 @@
 //! The login at an OpenID provider: the authorization-code flow with PKCE, and logout.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{
-    AuthorizationResponse, Grant, OidcError, Provider, Subject, TokenError, TokenVerifier,
+    AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject, TokenError, TokenVerifier,
 };
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::encryption::random_id;
@@ -163,7 +164,9 @@ impl Client {
             let grant = refreshed.await?;
             held.renew(&grant, now);
             if let Some(claims) = grant.claims() {
-                return Ok(Some(self.identity_now(claims, known)));
+                let subject = &held.subject;
+                let claims = self.completed(&metadata, &held.access, subject, claims);
+                return Ok(Some(self.identity_now(&claims.await?, known)));
             }
         } else if held.access_until.is_none_or(|until| now >= until) {
             // A token that has ended by itself says nothing of the person.
@@ -219,10 +222,64 @@ impl Client {
             .filter(|flow| now.saturating_sub(flow.began) < FLOW_LIFE)
     }
 
-    /// Returns the person of a grant.
-    fn identity(&self, grant: &Grant) -> Option<Identity> {
-        let (subject, claims) = (grant.subject()?, grant.claims()?);
-        Some(self.identity_of(subject.issuer(), subject.subject(), claims))
+    /// Returns the person of a grant; `None` where no ID token came.
+    async fn identity(&self, grant: &Grant, now: u64) -> Result<Option<Identity>, OidcError> {
+        let (Some(subject), Some(claims)) = (grant.subject(), grant.claims()) else {
+            return Ok(None);
+        };
+        let metadata = self.provider.metadata(now).await?;
+        let claims = match self
+            .completed(&metadata, grant.access_token(), subject, claims)
+            .await
+        {
+            Ok(completed) => Cow::Owned(completed),
+            // Who logs in has less by that, never more.
+            Err(error) => {
+                tracing::warn!(%error, "the provider says no more of a person than its ID token");
+                Cow::Borrowed(claims)
+            }
+        };
+        let identity = self.identity_of(subject.issuer(), subject.subject(), &claims);
+        Ok(Some(identity))
+    }
+
+    /// Adds to the claims of an ID token those that the provider has at its UserInfo endpoint only (OpenID Connect Core 1.0, 5.4),
+    /// as some have mail, name and groups by default. What the ID token says stays.
+    async fn completed(
+        &self,
+        metadata: &Metadata,
+        access_token: &str,
+        subject: &Subject,
+        claims: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, OidcError> {
+        let mut all = claims.clone();
+        let wanted = [
+            self.groups_claim.as_str(),
+            "name",
+            "email",
+            "email_verified",
+        ];
+        if wanted.into_iter().all(|name| all.contains_key(name)) {
+            return Ok(all);
+        }
+        let asked = self.provider.userinfo(metadata, access_token, subject);
+        let mut more = asked.await?.unwrap_or_default();
+        // That an address is verified is said of that address.
+        if !all.contains_key("email") {
+            all.remove("email_verified");
+        }
+        if all
+            .get("email")
+            .is_some_and(|mail| more.get("email") != Some(mail))
+        {
+            more.remove("email_verified");
+        }
+        for name in wanted.into_iter().chain(["preferred_username"]) {
+            if let Some(value) = more.remove(name) {
+                all.entry(name).or_insert(value);
+            }
+        }
+        Ok(all)
     }
 
     fn identity_of(&self, issuer: &str, subject: &str, claims: &Map<String, Value>) -> Identity {
@@ -417,9 +474,10 @@ pub(super) async fn returned(
             return refused(&gate, &error);
         }
     };
-    let Some(identity) = client.identity(&grant) else {
-        let error = OidcError::Odd("no ID token came".to_owned());
-        return refused(&gate, &error);
+    let identity = match client.identity(&grant, now).await {
+        Ok(Some(identity)) => identity,
+        Ok(None) => return refused(&gate, &OidcError::Odd("no ID token came".to_owned())),
+        Err(error) => return refused(&gate, &error),
     };
     let mut response = match gate.log_in(&identity, &headers).await {
         Ok(Ok((cookie, signed_in))) => {
