@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
+use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
+use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, Meta, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -67,6 +68,11 @@ impl Relay {
     /// A request of a known client for a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
+        if self.client.is_pushed_to()
+            && let Some(refused) = self.refuse_rounds_in_session(frame, method)
+        {
+            return refused;
+        }
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)
         {
@@ -78,6 +84,30 @@ impl Relay {
             return forward;
         }
         self.translate_request(frame, method, Carried::default())
+    }
+
+    /// Refuses a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both eras would ask
+    /// in its result, past everybody who is to be asked in a session.
+    fn refuse_rounds_in_session(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        if CallKind::of_method(method).is_none() && !method.starts_with("tasks/") {
+            return None;
+        }
+        match Meta::from_params(frame.params()) {
+            Ok(meta) if !meta.is_rounds() => None,
+            Ok(_) => {
+                let why = format!(
+                    "this client has opened a session with `initialize`, so its requests have no `{PROTOCOL_VERSION}` in `_meta`"
+                );
+                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+            }
+            Err(defect) => {
+                Some(self.reject(frame, &ErrorResponse::new(-32602, defect.to_string())))
+            }
+        }
     }
 
     /// The call goes to the server, as it came when nothing stands against it.

@@ -160,6 +160,41 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     assert_eq!(browser.request("GET", &question, "").await.status, 303);
 }
 
+#[tokio::test]
+async fn name_and_groups_that_the_id_token_does_not_say_are_asked_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let back = format!("http://{at}/login/return");
+    let redirects = [back.clone()];
+    let started =
+        tokio::task::spawn_blocking(move || mcp_elicit_testkit::peers::openid_provider(&redirects));
+    let Some(provider) = started.await.unwrap() else {
+        return;
+    };
+    let mut mode = login(provider.url().trim_end_matches('/'));
+    if let LoginMode::Oidc(login) = &mut mode {
+        login.scopes = ["profile", "email", "groups"].map(str::to_owned).to_vec();
+    }
+    let _rig = serve(listener, 1, mode).await;
+    let mut browser = Browser::default();
+    let begun = browser
+        .request("GET", &format!("http://{at}/login"), "")
+        .await;
+    let address = begun.header("location").unwrap().to_owned();
+    // Whom the file does not name, and who is in the group `leads` as the provider's UserInfo alone says.
+    let answer = browser.sign_in(&address, "lee", &back).await;
+    let entered = browser.request("GET", &answer, "").await;
+    assert_eq!(entered.status, 303, "{}", entered.body);
+    let account = browser
+        .request("GET", &format!("http://{at}/account"), "")
+        .await;
+    assert!(
+        account.body.contains("Lee at the provider"),
+        "{}",
+        account.body
+    );
+}
+
 /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
 async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -143,6 +143,33 @@ fn a_client_in_a_session_brings_a_rounds_server_no_answers_of_its_own() {
 }
 
 #[test]
+fn a_client_in_a_session_makes_no_call_that_speaks_for_itself() {
+    let plain = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+    let slash = r#""_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28"}"#;
+    let letter = r#""_meta":{"io.modelcontextprotocol/protocolVersi\u006fn":"2026-07-28"}"#;
+    let name = r#""_m\u0065ta":{"io.modelcontextprotocol/protocolVersion":1}"#;
+    let doubled = format!(r#""_meta":{{}},{plain}"#);
+    for server in [PUSHED, ROUNDS] {
+        for spelling in [plain, slash, letter, name, &doubled] {
+            for method in ["tools/call", "prompts/get", "tasks/get"] {
+                let mut world = World::new(PUSHED, Capability::FORM, server, Asks::Form).opened();
+                world.to_server.clear();
+                world.client_sends(&format!(
+                    r#"{{"jsonrpc":"2.0","id":77,"method":"{method}","params":{{"name":"ask",{spelling}}}}}"#
+                ));
+                assert!(world.to_server.is_empty(), "{method} {spelling}");
+                let told = read(&world.to_client.pop_back().unwrap().1);
+                assert_eq!(told["id"], 77);
+                // Names that are doubled or spelled unusually are refused in any frame.
+                let is_usual = spelling != name && spelling != doubled;
+                let code = if is_usual { -32602 } else { -32600 };
+                assert_eq!(told["error"]["code"], code, "{spelling}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_client() {
     for client in [OLD, PUSHED] {
         let mut world = World::new(client, Capability::BOTH, ROUNDS, Asks::Nothing).opened();
