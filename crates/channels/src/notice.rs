@@ -235,6 +235,8 @@ pub struct Summary {
     pub claimed_by: Option<String>,
     /// `true` if answering needs a page: a young login, or answers of others that are to be confirmed.
     pub needs_page: bool,
+    /// `true` if a call waits for approval, and no server has asked.
+    pub is_approval: bool,
     /// The time of the question.
     pub asked_at: Timestamp,
     /// The time at which it ends unanswered.

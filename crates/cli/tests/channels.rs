@@ -219,6 +219,14 @@ fn messages_that_failed_are_listed_and_sent_again() {
     let (code, _, said) = channels(&state, &["failed"]);
     assert_eq!(code, Some(0));
     assert!(said.contains("no message has failed"), "{said}");
+    let audit = raw::command(&state, &["audit", "--event", "notification-retried"]);
+    let lines = String::from_utf8(audit.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(
+        lines.contains("on the command line  through webhook.siem")
+            && lines.contains("to person:ada  on the command line  through mail"),
+        "{lines}"
+    );
 }
 
 #[test]

@@ -233,3 +233,44 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         "{said}"
     );
 }
+
+#[test]
+fn a_configuration_that_is_kept_stays_after_ctrl_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    let demo = || {
+        let mut demo = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"));
+        demo.args(["demo", "--team", "--keep"]).arg(&kept);
+        demo.stdin(Stdio::null()).stdout(Stdio::null());
+        demo.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = Demo(demo());
+    let mut lines = BufReader::new(first.0.stderr.take().unwrap()).lines();
+    lines
+        .by_ref()
+        .map(Result::unwrap)
+        .find(|line| line.contains("Answer here:"))
+        .unwrap();
+    let stop = Command::new("kill")
+        .args(["-INT", &first.0.id().to_string()])
+        .status();
+    assert!(stop.unwrap().success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let file = kept.join("gateway.toml");
+    let path = file.display().to_string();
+    assert!(
+        rest.iter()
+            .any(|line| line.contains("stays") && line.contains(&path)),
+        "{rest:?}"
+    );
+    assert_eq!(first.0.wait().unwrap().code(), Some(130));
+    let checked = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+        .args(["gateway", "--check", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    // What is there is not written over.
+    let mut second = Demo(demo());
+    assert_eq!(second.0.wait().unwrap().code(), Some(2));
+}

@@ -276,6 +276,16 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(told.iter().all(|line| page.contains(line)), "{page}");
+    let account = ada.get("/account").await.text().await.unwrap();
+    assert!(account.contains("last notified just now"), "{account}");
+    let audit = raw::command(&gateway.state, &["audit", "--event", "device-removed"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    assert!(
+        audit.lines().count() == 1
+            && audit.contains("by push service, device ")
+            && audit.contains(" of bob"),
+        "{audit}"
+    );
     // The end takes the place of the first message.
     let form = format!("csrf={}&drop=yes", after(&page, "name=\"csrf\" value=\""));
     let kind = "application/x-www-form-urlencoded";

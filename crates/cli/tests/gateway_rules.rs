@@ -27,6 +27,7 @@ use mcp_elicit_record::team::{Acted, TeamAct};
 use mcp_elicit_record::{LockFile, Record, clock};
 use raw::{PATIENCE, PROGRAM, Raw, text};
 use serde_json::{Value, json};
+use sqlx::{ConnectOptions as _, Connection as _};
 
 /// The people of a configuration.
 const PEOPLE: &str = r#"
@@ -764,4 +765,60 @@ async fn rules_are_tried_on_what_the_audit_has_seen() {
     let words = ["rules", "simulate", file.to_str().unwrap(), "--audit"];
     let done = raw::command(nowhere.path(), &words);
     assert_eq!(done.status.code(), Some(2), "{done:?}");
+}
+
+#[tokio::test]
+async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_file() {
+    let mut gateway = Running::start(RULES);
+    gateway.client.call(2, "profile", &json!({}));
+    gateway.client.result(2);
+    audit_with(&gateway.state, "refused-by-rule");
+    let Running {
+        client,
+        folder,
+        state,
+        file,
+        ..
+    } = gateway;
+    drop(client);
+    let record = state.join("record.sqlite");
+    let simulate = |state: &Path| {
+        let words = ["rules", "simulate", file.to_str().unwrap(), "--audit"];
+        let done = raw::command(state, &words);
+        let said = String::from_utf8(done.stderr).unwrap();
+        (done.status.code(), said)
+    };
+    let (code, said) = simulate(&state);
+    assert_eq!(code, Some(0), "{said}");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&record);
+    let mut connection = options.connect().await.unwrap();
+    let change = "UPDATE audit SET entry = replace(entry, 'never', 'maybe')";
+    sqlx::raw_sql(change)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+    let (code, said) = simulate(&state);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the chain is broken at event"), "{said}");
+
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let file = other.join("record.sqlite");
+    for (bytes, why) in [
+        ("", "it is empty"),
+        ("not a database, by far", "it is not an SQLite database"),
+    ] {
+        std::fs::write(&file, bytes).unwrap();
+        for (code, said) in [simulate(&other), {
+            let done = raw::command(&other, &["audit"]);
+            (done.status.code(), String::from_utf8(done.stderr).unwrap())
+        }] {
+            assert_eq!(code, Some(2), "{said}");
+            assert!(said.contains(why), "{said}");
+        }
+        assert_eq!(std::fs::read(&file).unwrap(), bytes.as_bytes());
+        let inside: Vec<_> = std::fs::read_dir(&other).unwrap().collect();
+        assert_eq!(inside.len(), 1, "{inside:?}");
+    }
 }

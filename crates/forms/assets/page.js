@@ -71,6 +71,7 @@ var claimTimer = 0;
 remember();
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
+localTimes(document);
 countdown();
 if (form) question(form);
 var search = document.querySelector("[data-search]");
@@ -93,6 +94,18 @@ function remember() {
     }
   } catch {
   }
+}
+function localTimes(root) {
+  const format = new Intl.DateTimeFormat(document.documentElement.lang, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    timeZoneName: "short"
+  });
+  for (const time of all("time[data-local]", root)) time.textContent = format.format(new Date(time.dateTime));
 }
 function countdown() {
   const loaded = Date.now();
@@ -458,6 +471,7 @@ async function renewTeam() {
   const old = document.querySelector("[data-team]");
   const fresh = page.querySelector("[data-team]");
   if (!old || !fresh) return;
+  localTimes(fresh);
   const told = document.querySelector("[data-told]");
   const focused = document.activeElement;
   const wasInside = old.contains(focused);

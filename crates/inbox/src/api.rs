@@ -43,7 +43,7 @@ const USUAL: usize = 100;
 const AUDIT: &str = "/audit";
 
 /// The actor of a command's acts.
-pub(super) const ON_COMMAND_LINE: &str = "on the command line";
+pub const ON_COMMAND_LINE: &str = "on the command line";
 
 /// The access of a request, and the name under which its answer is recorded.
 #[derive(Clone)]
@@ -592,7 +592,7 @@ impl AppState {
             "server": row.body.server,
             "serverAddress": row.body.address,
             "principal": row.body.principal,
-            "onBehalfOf": record_question_store::caller(row),
+            "onBehalfOf": self.questions.caller_in_words(row),
             "client": record_question_store::client(row).map(|(name, version)| json!({"name": name, "version": version})),
             "kind": row.body.kind,
             "target": row.body.target,
@@ -613,6 +613,7 @@ impl AppState {
             "askedInClient": row.body.at_client,
             "link": self.access.link(&row.id),
             "rule": row.team.as_ref().map(|team| team.rule.as_str()),
+            "approval": row.team.as_ref().is_some_and(|team| team.is_approval),
         })
     }
 

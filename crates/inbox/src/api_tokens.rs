@@ -568,6 +568,21 @@ impl ApiTokens {
         tokens.map(|token| token.id.clone()).collect()
     }
 
+    /// Returns the token of this id in words, valid or not: by its name, and by its id where it is not on the list, or others have the
+    /// same name.
+    pub fn in_words(&self, id: &str) -> String {
+        let table = self.file.read().ok().flatten().unwrap_or_default();
+        let mut tokens = table.tokens.iter();
+        let Some(ApiToken { name, .. }) = tokens.find(|token| token.id == id) else {
+            return id.to_owned();
+        };
+        let of_name = table.tokens.iter().filter(|token| token.name == *name);
+        match of_name.count() {
+            1 => name.clone(),
+            _ => format!("{name} ({id})"),
+        }
+    }
+
     /// Returns `true` if the token of this id is valid now and permits this.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
         let table = self.file.read().ok().flatten();

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 
-use super::api::{self, Access, ON_COMMAND_LINE};
+pub use super::api::ON_COMMAND_LINE;
+use super::api::{self, Access};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
@@ -32,7 +33,8 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
             }
         }
     });
-    let questions = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
+    let questions = RecordQuestionStore::new(Arc::clone(&record));
+    let questions = Arc::new(questions.naming_keys(Arc::new(folder.api_tokens())));
     Ok(api::router(
         record,
         questions,

@@ -112,7 +112,7 @@ impl Inbox {
                 (site, questions, Some(Arc::new(gate)))
             }
         };
-        let questions = Arc::new(questions);
+        let questions = Arc::new(questions.naming_keys(Arc::new(folder.api_tokens())));
         let api = |access| api::router(record.clone(), questions.clone(), folder.clone(), access);
         let pages = web::router(questions.clone(), site.clone());
         let pages = match gate {

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use http::HeaderName;
 use mcp_elicit_core::lifecycle::Phase;
+use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::rules::{Ask, Plan};
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::team::{Team, TeamCaller};
+use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller};
 use mcp_elicit_record::{Keys, LockFile, Record, clock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
@@ -74,18 +75,32 @@ fn plan(need: u8) -> Plan {
 
 async fn rig(need: u8) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxy = ProxyLogin {
+    serve(listener, need, proxy()).await
+}
+
+fn proxy() -> LoginMode {
+    LoginMode::Proxy(ProxyLogin {
         trusts: Arc::new(|from| from == std::net::IpAddr::from(PROXY)),
         issuer: "proxy".to_owned(),
         subject: HeaderName::from_static("x-user"),
         mail: None,
         groups: Some(HeaderName::from_static("x-groups")),
-    };
-    serve(listener, need, LoginMode::Proxy(proxy)).await
+    })
 }
 
 async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
     serve_asking_again(listener, need, mode, Duration::from_hours(1)).await
+}
+
+fn record() -> Arc<Record> {
+    let lease = LockFile::unshared().unwrap();
+    let keys = Keys::random().unwrap();
+    Arc::new(Record::new(
+        Arc::new(Memory::default()),
+        keys,
+        lease,
+        clock::now,
+    ))
 }
 
 async fn serve_asking_again(
@@ -94,14 +109,7 @@ async fn serve_asking_again(
     mode: LoginMode,
     recheck: Duration,
 ) -> Rig {
-    let folder = tempfile::tempdir().unwrap();
-    let lease = LockFile::unshared().unwrap();
-    let record = Arc::new(Record::new(
-        Arc::new(Memory::default()),
-        Keys::random().unwrap(),
-        lease,
-        clock::now,
-    ));
+    let record = record();
     let caller = TeamCaller {
         person: Some("cy".to_owned()),
         ..TeamCaller::default()
@@ -118,8 +126,21 @@ async fn serve_asking_again(
     let id = sample::raised_for(&record, Some(team.to_plan().unwrap()))
         .await
         .unwrap();
+    inbox_over(listener, record, id, FILE, mode, recheck)
+}
+
+/// An inbox for the people of a file, over a record with one question.
+fn inbox_over(
+    listener: TcpListener,
+    record: Arc<Record>,
+    id: String,
+    file: &str,
+    mode: LoginMode,
+    recheck: Duration,
+) -> Rig {
+    let folder = tempfile::tempdir().unwrap();
     let at = listener.local_addr().unwrap();
-    let rules = Arc::new(Rules::parse(FILE).unwrap());
+    let rules = Arc::new(Rules::parse(file).unwrap());
     let teams = Teams {
         login: LoginSettings {
             mode,
@@ -529,9 +550,60 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
             "Answered by Bob Ross and ada"
         ]
     );
+    let times = over.body.split("<time class=\"soft\" datetime=\"").skip(1);
+    let times: Vec<&str> = times.map(|time| time.split('"').next().unwrap()).collect();
+    assert_eq!(times.len(), 7, "{}", over.body);
+    assert!(times.is_sorted() && times[0].ends_with('Z'), "{times:?}");
     // Those who may know only that it exists are told nothing of it.
     let eve = Person::enter(&rig, "eve").await;
     assert!(history(&eve.get(&eve.question("")).await).is_empty());
+}
+
+/// Everybody is of every group.
+struct Everybody;
+
+impl Membership for Everybody {
+    fn is_member(&self, _: &str, _: &str) -> bool {
+        true
+    }
+
+    fn is_caller(&self, _: &str) -> bool {
+        false
+    }
+
+    fn members(&self, _: &str) -> Option<Vec<String>> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn the_course_says_what_was_done_outside_the_pages() {
+    let rig = rig(2).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    bob.fill("Moon").await;
+    let path = ada.question("");
+    let id = path.rsplit('/').next().unwrap();
+    let by = Actor {
+        person: "ada",
+        login_age: None,
+    };
+    let decline = TeamAct::Decline { note: None };
+    let acted = rig
+        .record
+        .act_through(id, decline, by, &Everybody, Some("slack"));
+    assert!(matches!(acted.await.unwrap(), Acted::Done(..)));
+    assert_eq!(
+        history(&bob.get(&bob.question("")).await),
+        [
+            "s asked the group ops",
+            "Shown to Bob Ross",
+            "Bob Ross entered answers",
+            "Declined by ada through Slack"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -744,10 +816,36 @@ async fn a_device_is_added_by_its_person_and_ends_when_they_log_out() {
     let form = format!("csrf={token}&device={device}");
     assert_eq!(ada.post("/account/devices/end", &form).await.status, 303);
     assert_eq!(devices("ada"), 0);
+    assert!(
+        listed.body.contains("not notified lately"),
+        "{}",
+        listed.body
+    );
     assert_eq!(send(&ada, &own, &sound).await.status, 204);
     let out = ada.post("/logout", &format!("csrf={token}")).await;
     assert_eq!(out.status, 303);
     assert_eq!(devices("ada"), 0);
+    // Each was added and removed by the person who was signed in.
+    let audit = mcp_elicit_record::audit::read(rig.record.store()).await;
+    let audit = audit.unwrap().into_iter();
+    let events = audit.map(|link| serde_json::from_str::<serde_json::Value>(&link.entry).unwrap());
+    let events: Vec<(String, String)> = events
+        .filter(|event| event["event"].as_str().unwrap().starts_with("device-"))
+        .map(|event| {
+            let text = |name: &str| event[name].as_str().unwrap().to_owned();
+            (text("event"), text("by"))
+        })
+        .collect();
+    let words: Vec<&str> = events.iter().map(|(event, _)| event.as_str()).collect();
+    let each = ["device-added", "device-removed"];
+    assert_eq!(words, [each, each].concat());
+    assert!(
+        events
+            .iter()
+            .all(|(_, by)| by.starts_with("ada, session ") && by.contains(", device ")),
+        "{events:?}"
+    );
+    assert!(events[0].1.ends_with(&device), "{events:?}");
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::api_tokens::ApiTokens;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
@@ -45,6 +46,8 @@ pub struct RecordQuestionStore {
     parsed: ParsedQuestions,
     /// The people, if several log in.
     people: Option<People>,
+    /// The keys of callers, by whose names these are shown.
+    key_names: Option<Arc<ApiTokens>>,
 }
 
 /// The people of an inbox, and what they have typed.
@@ -88,7 +91,15 @@ impl RecordQuestionStore {
             record,
             parsed: ParsedQuestions::default(),
             people: None,
+            key_names: None,
         }
+    }
+
+    /// The same, where callers with these keys are shown by their names.
+    #[must_use]
+    pub fn naming_keys(self, keys: Arc<ApiTokens>) -> Self {
+        let key_names = Some(keys);
+        Self { key_names, ..self }
     }
 
     /// The same for people who log in: each sees and answers what roles and addressing allow.
@@ -303,16 +314,30 @@ impl RecordQuestionStore {
         })
     }
 
-    /// Returns on whose behalf the call was made: a person of the file by the name that others read.
-    fn caller_in_words(&self, row: &Row) -> String {
+    /// Returns on whose behalf the call was made, in words: a person of the file by the name that others read, a key by its own.
+    pub(super) fn caller_in_words(&self, row: &Row) -> String {
         let now = self.people_now();
         let person = row
             .team
             .as_ref()
             .and_then(|team| team.caller.person.as_deref());
-        match (now, person) {
-            (Some(now), Some(person)) => now.display_name(person),
-            _ => caller(row),
+        if let (Some(now), Some(person)) = (now, person) {
+            return now.display_name(person);
+        }
+        let name = row.body.principal.as_str();
+        match Principal::parse(name) {
+            Some(Principal::Local) => "the user of this computer".to_owned(),
+            Some(Principal::Anonymous) => "a client that did not say who it is".to_owned(),
+            Some(Principal::Key(id)) => {
+                let keys = self.key_names.as_ref();
+                let name = keys.map_or_else(|| id.to_owned(), |keys| keys.in_words(id));
+                format!("the holder of the API key {name}")
+            }
+            Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
+            None => match name.strip_prefix("bearer-") {
+                Some(token) => format!("whoever has the token {token}"),
+                None => name.to_owned(),
+            },
         }
     }
 
@@ -437,21 +462,6 @@ fn origin(row: &Row) -> Origin {
     match (word("name"), word("version")) {
         (Some(name), version) => origin.claiming(name, version.unwrap_or_default()),
         (None, _) => origin,
-    }
-}
-
-/// On whose behalf the call was made, in words for a person.
-pub fn caller(row: &Row) -> String {
-    let name = row.body.principal.as_str();
-    match Principal::parse(name) {
-        Some(Principal::Local) => "the user of this computer".to_owned(),
-        Some(Principal::Anonymous) => "a client that did not say who it is".to_owned(),
-        Some(Principal::Key(id)) => format!("the holder of the API key {id}"),
-        Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
-        None => match name.strip_prefix("bearer-") {
-            Some(token) => format!("whoever has the token {token}"),
-            None => name.to_owned(),
-        },
     }
 }
 

@@ -19,6 +19,9 @@ use super::api::{self, Access};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 
+/// The arguments of the call that asks.
+const ARGUMENTS: &str = r#"{"to":"moon"}"#;
+
 /// The router, and the id of the question that waits. Runs in a tokio runtime.
 ///
 /// # Errors
@@ -41,21 +44,31 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
 pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
     let until = Timestamp::from_millis(9_000);
-    asked(record, "local", others, None, until).await
+    asked(record, "local", others, None, until, ARGUMENTS).await
 }
 
 /// The id of a question that was just asked of people, for an hour.
 #[cfg(test)]
 pub(super) async fn raised_for(record: &Arc<Record>, team: Option<TeamPlan>) -> io::Result<String> {
+    raised_with(record, team, ARGUMENTS).await
+}
+
+/// The same for a call with these arguments, JSON.
+#[cfg(test)]
+pub(super) async fn raised_with(
+    record: &Arc<Record>,
+    team: Option<TeamPlan>,
+    arguments: &str,
+) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_hours(1));
-    asked(record, "local", Vec::new(), team, until).await
+    asked(record, "local", Vec::new(), team, until, arguments).await
 }
 
 /// The id of a question that was just asked in a call of this caller, for an hour.
 #[cfg(test)]
 pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_hours(1));
-    asked(record, caller, Vec::new(), None, until).await
+    asked(record, caller, Vec::new(), None, until, ARGUMENTS).await
 }
 
 async fn asked(
@@ -64,6 +77,7 @@ async fn asked(
     others: Vec<String>,
     team: Option<TeamPlan>,
     until: Timestamp,
+    arguments: &str,
 ) -> io::Result<String> {
     let schema = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
@@ -76,7 +90,7 @@ async fn asked(
         call: Some(CallSummary {
             kind: CallKind::Tool,
             target: "deploy".to_owned(),
-            arguments: Some(r#"{"to":"moon"}"#.to_owned()),
+            arguments: Some(arguments.to_owned()),
             digest: "d".to_owned(),
         }),
         others,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::audit::Event;
@@ -69,6 +69,15 @@ impl NewMessage {
     }
 }
 
+/// The last messages to one recipient.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// When one was sent; `None` where none of them is kept.
+    pub at: Option<Timestamp>,
+    /// When one could not be sent after that, and the word for the reason.
+    pub failed: Option<(Timestamp, String)>,
+}
+
 impl Record {
     /// Returns questions whose course may hold what people were not told, each with the number of events that they were told of.
     ///
@@ -124,17 +133,7 @@ impl Record {
             return Ok(false);
         }
         if let Some((event, reason)) = note {
-            let mut entry = json!({
-                "at": now.as_millis(),
-                "event": event.as_str(),
-                "id": message.question,
-                "by": "timer",
-                "of": message.event,
-                "channel": message.channel,
-            });
-            if let Some(person) = &message.person {
-                entry["to"] = format!("person:{person}").into();
-            }
+            let mut entry = about(message, event, "timer", now);
             if let Some(reason) = reason {
                 entry["reason"] = reason.into();
             }
@@ -175,13 +174,55 @@ impl Record {
         Ok(sent.into_iter().filter_map(|one| one.done_at).collect())
     }
 
-    /// Queues a message that has failed once more; `false` where there is no such message.
+    /// Returns when a recipient of a person was reached last, and the message that could not be sent to it since.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn send_again(&self, id: &str) -> Result<bool, RecordError> {
-        let now = self.now();
-        let until = now.after(AGAIN);
-        Ok(self.store.notify_again(id.to_owned(), now, until).await?)
+    pub async fn reached(&self, person: &str, recipient: &str) -> Result<Reached, RecordError> {
+        let sent = NotificationFilter::Reached {
+            person: person.to_owned(),
+            recipient: recipient.to_owned(),
+        };
+        let sent = self.store.notifications(sent, 1).await?.pop();
+        let at = sent.and_then(|sent| sent.done_at);
+        let failed = NotificationFilter::NotReached(recipient.to_owned());
+        let failed = self.store.notifications(failed, 1).await?.pop();
+        let failed = failed.and_then(|failed| {
+            let why = failed.why.unwrap_or_else(|| "unknown".to_owned());
+            Some((failed.done_at?, why))
+        });
+        let failed = failed.filter(|(failed, _)| at.is_none_or(|at| at < *failed));
+        Ok(Reached { at, failed })
     }
+
+    /// Queues a message that has failed once more, and tells the audit who did; `false` where it has not failed.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn send_again(&self, message: &Notification, by: &str) -> Result<bool, RecordError> {
+        let now = self.now();
+        let (id, until) = (message.id.clone(), now.after(AGAIN));
+        if !self.store.notify_again(id, now, until).await? {
+            return Ok(false);
+        }
+        let entry = about(message, Event::NotificationRetried, by, now);
+        self.store.write(&[Write::Note(entry.to_string())]).await?;
+        Ok(true)
+    }
+}
+
+/// Returns what the audit says of a message, JSON.
+fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Value {
+    let mut entry = json!({
+        "at": now.as_millis(),
+        "event": event.as_str(),
+        "id": message.question,
+        "by": by,
+        "of": message.event,
+        "channel": message.channel,
+    });
+    if let Some(person) = &message.person {
+        entry["to"] = format!("person:{person}").into();
+    }
+    entry
 }

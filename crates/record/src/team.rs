@@ -90,6 +90,9 @@ pub struct Team {
     /// The events between the asking and the end.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub(crate) timeline: Timeline,
+    /// The channel of the decline or dismissal that ended the question, where that was outside the pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_through: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     seen: Vec<Seen>,
 }
@@ -267,6 +270,7 @@ impl Team {
             entered: None,
             comments: Vec::new(),
             timeline: Timeline::default(),
+            ended_through: None,
             seen: Vec::new(),
         }
     }
@@ -381,11 +385,11 @@ impl Record {
                 return Ok(Acted::UnusableText);
             }
             let judged = if row.lifecycle.is_open() {
-                self.judge(&row, team, &act, by, people)?
+                self.judge(&row, team, &act, by, people, channel)?
             } else {
                 Err(Denied::Ended)
             };
-            let mut judged = match judged {
+            let judged = match judged {
                 Ok(judged) => judged,
                 Err(denied) => {
                     let by = format!("person:{}", by.person);
@@ -394,11 +398,6 @@ impl Record {
                     return Ok(Acted::Denied(denied));
                 }
             };
-            if let Some(channel) = channel {
-                for entry in &mut judged.change.audit {
-                    name_channel(entry, channel);
-                }
-            }
             if !self.store.change(vec![judged.change]).await? {
                 continue;
             }

@@ -89,6 +89,9 @@ pub struct TimelineEvent {
     /// The addressee: `person:NAME`, `group:NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The channel of an act outside the pages, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
 }
 
 /// The events between the asking and the end, as they are stored.
@@ -112,6 +115,7 @@ impl Timeline {
                 at,
                 by: text("by"),
                 to: text("to"),
+                through: text("channel"),
             });
         }
     }
@@ -129,12 +133,14 @@ impl Row {
             at: lifecycle.asked_at(),
             by: None,
             to: None,
+            through: None,
         };
         let ended = TimelineKind::from_phase(lifecycle.phase()).map(|kind| TimelineEvent {
             kind,
             at: lifecycle.ended_at().unwrap_or_default(),
             by: lifecycle.ended_by().map(str::to_owned),
             to: None,
+            through: team.ended_through.clone(),
         });
         let between = team.timeline.0.iter().cloned();
         std::iter::once(asked).chain(between).chain(ended).collect()

@@ -29,6 +29,7 @@ pub(crate) fn summary(properties: &str) -> Summary {
         need: 2,
         claimed_by: None,
         needs_page: false,
+        is_approval: false,
         asked_at: Timestamp::from_millis(1_795_341_600_000),
         deadline: Timestamp::from_millis(1_795_343_400_000),
         ending: None,

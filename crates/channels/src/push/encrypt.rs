@@ -27,6 +27,15 @@ pub(super) fn encrypt(plain: &[u8], browser: &[u8; 65], auth: &[u8; 16]) -> Opti
     .flatten()
 }
 
+/// Returns `true` for a public key that is a point of the curve.
+pub(super) fn is_point(key: &[u8; 65]) -> bool {
+    let own = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
+    own.is_ok_and(|own| {
+        let key = UnparsedPublicKey::new(&ECDH_P256, key);
+        agree_ephemeral(own, &key, |_| ()).is_ok()
+    })
+}
+
 /// Encrypts with a secret that was agreed on.
 fn seal(
     plain: &[u8],
@@ -111,5 +120,6 @@ mod tests {
         let mut key = [7; 65];
         key[0] = 4;
         assert!(encrypt(b"x", &key, &[0; 16]).is_none());
+        assert!(!is_point(&key));
     }
 }

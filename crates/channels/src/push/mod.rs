@@ -114,6 +114,8 @@ pub struct Push {
     contact: String,
     hosts: Vec<String>,
     http: Http,
+    /// `true` where endpoints are in public networks only.
+    is_public: bool,
     zone: TimeZone,
 }
 
@@ -130,6 +132,7 @@ impl Push {
             contact: config.contact.clone(),
             hosts: config.hosts.clone(),
             http: Http::new(networks, LIMIT)?,
+            is_public: networks == Networks::Public,
             zone,
         })
     }
@@ -139,16 +142,29 @@ impl Push {
         self.key.public_key()
     }
 
-    /// Checks the endpoint of a new subscription. Its host is looked up again, and checked, for every message.
+    /// Checks a new subscription: that messages may go to its endpoint, and that they can be encrypted for its key. Its host is looked up
+    /// again, and checked, for every message.
+    ///
+    /// # Errors
+    /// When the endpoint is no push service's, or the key is not a point of the curve.
     pub fn check(&self, subscription: &Subscription) -> Result<(), SubscriptionError> {
         self.permits(&subscription.endpoint)
-            .map_err(|_| SubscriptionError::Endpoint)
+            .map_err(|_| SubscriptionError::Endpoint)?;
+        if encrypt::is_point(&subscription.public_key) {
+            Ok(())
+        } else {
+            Err(SubscriptionError::Key)
+        }
     }
 
     /// Permits the push services of the usual browsers, and those that the configuration names: a person who is signed in chooses the
     /// endpoint, and must not make the gateway send elsewhere.
     fn permits(&self, endpoint: &Url) -> Result<(), ChannelError> {
         self.http.check(endpoint)?;
+        // Push services of browsers are at the usual port; another would be a way to try those of their hosts.
+        if self.is_public && endpoint.port().is_some() {
+            return Err(ChannelError::Permanent(Reason::Address));
+        }
         let host = endpoint.host_str().unwrap_or_default();
         let mut known = SERVICES
             .iter()

@@ -16,7 +16,14 @@ use crate::reveal::Revealed;
 /// The most blocks of a message.
 const BLOCKS: usize = 50;
 /// The gateway's own buttons.
-const OWN_BUTTONS: [&str; 4] = ["Confirm", "Decline", "Open in the inbox", "Review"];
+const OWN_BUTTONS: [&str; 6] = [
+    "Approve",
+    "Confirm",
+    "Decline",
+    "Open in the inbox",
+    "Review",
+    "Review to approve",
+];
 /// The most options that are buttons.
 const BUTTONS: usize = 5;
 
@@ -52,8 +59,13 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers) -> Offer 
         Some(form) if offers.acts && reveal != Reveal::Minimal && !summary.needs_page => form,
         _ => return Offer::Page,
     };
+    // A `no` beside an argument that may be changed reads like one to the call.
+    let is_plain = !summary.is_approval || form.fields().is_empty();
     let shows_arguments = reveal == Reveal::Arguments || summary.arguments.is_none();
-    if shows_arguments && let Some(buttons) = buttons(form) {
+    if is_plain
+        && shows_arguments
+        && let Some(buttons) = buttons(summary, form)
+    {
         return Offer::Buttons(buttons);
     }
     if modal::is_possible(summary, offers.options_url) {
@@ -64,9 +76,10 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers) -> Offer 
 }
 
 /// Returns buttons for a form that is a confirmation, one boolean or one choice of few.
-fn buttons(form: &Form) -> Option<Vec<(String, String)>> {
+fn buttons(summary: &Summary, form: &Form) -> Option<Vec<(String, String)>> {
     let own = |label: &str, word: &str| (label.to_owned(), word.to_owned());
     match form.fields() {
+        [] if summary.is_approval => Some(vec![own("Approve", "ok")]),
         [] => Some(vec![own("Confirm", "ok")]),
         [field] => match field.kind() {
             Kind::Boolean(_) => Some(vec![own("Yes", "yes"), own("No", "no")]),
@@ -183,6 +196,9 @@ fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
     let mut elements = Vec::new();
     match offer {
         Offer::Page => {}
+        Offer::Review if summary.is_approval => {
+            elements.push(button("review", "Review to approve", "-"));
+        }
         Offer::Review => elements.push(button("review", "Review", "-")),
         Offer::Buttons(buttons) => {
             let buttons = buttons.iter().enumerate();
@@ -225,6 +241,13 @@ mod tests {
         assert!(
             matches!(offered("{}", Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 1)
         );
+        let approval = |properties: &str| Summary {
+            is_approval: true,
+            ..summary(properties)
+        };
+        let offered_for = |properties| offer(&approval(properties), Reveal::Arguments, OFFERS);
+        assert!(matches!(offered_for("{}"), Offer::Buttons(buttons) if buttons[0].0 == "Approve"));
+        assert_eq!(offered_for(boolean), Offer::Review);
         let five = r#"{"c":{"type":"string","enum":["a","b","c","d","e"]}}"#;
         assert!(
             matches!(offered(five, Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 5)

@@ -88,11 +88,16 @@ pub(super) fn view(
         {"type": "button", "action_id": "decline", "text": plain("Decline", OPTION), "style": "danger", "value": "-"},
         {"type": "button", "action_id": "open", "text": plain("Open in the inbox", OPTION), "url": summary.link},
     ]}));
+    let (title, submit) = if summary.is_approval {
+        ("Approve this call?", "Approve")
+    } else {
+        ("Question", "Send")
+    };
     let view = json!({
         "type": "modal",
         "callback_id": CALLBACK,
-        "title": plain("Question", 24),
-        "submit": plain("Send", 24),
+        "title": plain(title, 24),
+        "submit": plain(submit, 24),
         "close": plain("Close", 24),
         "private_metadata": metadata,
         "blocks": blocks,

@@ -1,9 +1,10 @@
 //! Web push to a stand-in that checks the token and decrypts as a browser does.
 
+use base64::Engine as _;
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::PushConfig;
 use mcp_elicit_channels::http::Networks;
-use mcp_elicit_channels::push::{Push, Subscription, VapidKey};
+use mcp_elicit_channels::push::{Push, Subscription, SubscriptionError, VapidKey};
 use mcp_elicit_channels::{Channel as _, ChannelError, Event, Notice, Reason, Recipient};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::peers;
@@ -89,6 +90,8 @@ async fn endpoints_in_private_networks_are_refused() {
         ("https://push.example.com/x", Reason::Address),
         ("https://evil-fcm.googleapis.com/x", Reason::Address),
         ("https://fcm.googleapis.com.example.com/x", Reason::Address),
+        ("https://fcm.googleapis.com:8443/x", Reason::Address),
+        ("https://fcm.googleapis.com:22/x", Reason::Address),
     ] {
         let notice = to(endpoint, &keys, Event::Asked);
         let sent = sender.send(&notice).await;
@@ -100,6 +103,7 @@ async fn endpoints_in_private_networks_are_refused() {
     }
     for endpoint in [
         "https://fcm.googleapis.com/fcm/send/x",
+        "https://fcm.googleapis.com:443/fcm/send/x",
         "https://web.push.apple.com/x",
         "https://wns2-par02p.notify.windows.com/x",
         "https://updates.push.services.mozilla.com/wpush/v2/x",
@@ -111,4 +115,10 @@ async fn endpoints_in_private_networks_are_refused() {
         };
         assert_eq!(sender.check(device), Ok(()), "{endpoint}");
     }
+    // Sixty-five bytes that begin as a point does, and are none.
+    let bytes = [&[4][..], &[7; 64]].concat();
+    let no_point = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let auth = keys["auth"].as_str().unwrap();
+    let device = Subscription::new("https://web.push.apple.com/x", &no_point, auth).unwrap();
+    assert_eq!(sender.check(&device), Err(SubscriptionError::Key));
 }

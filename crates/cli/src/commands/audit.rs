@@ -1,16 +1,18 @@
 //! `audit`: what happened to every question, and whether the record of it is whole.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use mcp_elicit_inbox::api_tokens::ApiTokens;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::audit::{self, ChainCheck};
-use mcp_elicit_record::store::{ChainKey, Sqlite, is_keyed};
+use mcp_elicit_record::principal::Principal;
+use mcp_elicit_record::store::{ChainKey, is_keyed};
 use serde_json::Value;
 
-use super::in_runtime;
+use super::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
@@ -48,29 +50,16 @@ pub(crate) fn run(args: AuditArgs) -> Result<Exit, Failure> {
 }
 
 async fn show(args: AuditArgs) -> Result<Exit, Failure> {
-    let path = args
-        .state
-        .clone()
-        .or_else(StateFolder::usual)
-        .ok_or_else(|| Failure::usage("there is no state folder"))?;
-    let file = StateFolder::at(&path).record();
-    if !file.exists() {
-        return Err(
-            Failure::usage(format!("there is no record in {}", path.display()))
-                .hint("name the gateway's state folder with `--state DIR`."),
-        );
-    }
+    let folder = state_record::folder(args.state.clone()).await?;
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
-    let key = chain_key(&path)?;
-    let mut store = Sqlite::at(&file).with_any_key();
-    if let Some(key) = key.clone() {
-        store = store.keyed(key);
-    }
+    let key = chain_key(&folder)?;
+    let store = state_record::to_read(&folder, key.clone());
     let links = audit::read(&store).await.map_err(unreadable)?;
     let verdict = audit::verify(&links, key.as_ref());
+    let keys = folder.api_tokens();
     if !args.verify {
         for link in &links {
-            let entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
+            let mut entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
             if !args.wants(&entry) {
                 continue;
             }
@@ -79,12 +68,13 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
                     &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry}),
                 )?;
             } else {
+                name_key(&mut entry, &keys);
                 output::print(line(&entry))?;
             }
         }
     }
     if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
-        let file = StateFolder::at(&path).identity();
+        let file = folder.identity();
         return Err(Failure::refused(format!(
             "{} events; whether the chain is whole cannot be said: {} is missing or holds no whole key",
             links.len(),
@@ -92,25 +82,43 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         ))
         .hint("restore the key from a backup."));
     }
-    match verdict {
-        ChainCheck::Whole { links } => {
-            output::say(format_args!("{links} events, the chain is whole"));
-            Ok(Exit::Done)
-        }
+    if let ChainCheck::Whole { links } = verdict {
+        output::say(format_args!("{links} events, the chain is whole"));
+    }
+    Ok(exit_of(verdict))
+}
+
+/// Returns the exit code for a chain. One that is broken is said to be.
+pub(super) fn exit_of(check: ChainCheck) -> Exit {
+    match check {
+        ChainCheck::Whole { .. } => Exit::Done,
         ChainCheck::BrokenAt { number } => {
             output::say(format_args!(
                 "the chain is broken at event {number}: it was changed after it was written"
             ));
-            Ok(Exit::Refused)
+            Exit::Refused
         }
     }
 }
 
+/// Names the API key that made the call, beside its id.
+fn name_key(entry: &mut Value, keys: &ApiTokens) {
+    let caller = entry["principal"].as_str();
+    let Some(Principal::Key(id)) = caller.and_then(Principal::parse) else {
+        return;
+    };
+    let name = keys.in_words(id);
+    if name != id {
+        let name = name.trim_end_matches(&format!(" ({id})"));
+        entry["principal"] = format!("key-{id} ({name})").into();
+    }
+}
+
 /// The key of the chain, which the gateway keeps beside the record; `None` where it is lost.
-fn chain_key(folder: &Path) -> Result<Option<ChainKey>, Failure> {
-    let state = StateFolder::at(folder);
-    let key = IdentityKey::read(&state.identity()).map_err(|error| {
-        Failure::usage(format!("the key in {} cannot be read", folder.display())).because(error)
+fn chain_key(folder: &StateFolder) -> Result<Option<ChainKey>, Failure> {
+    let key = IdentityKey::read(&folder.identity()).map_err(|error| {
+        let path = folder.path().display();
+        Failure::usage(format!("the key in {path} cannot be read")).because(error)
     })?;
     Ok(key.as_ref().map(ChainKey::from_identity))
 }

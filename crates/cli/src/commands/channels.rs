@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, value_parser};
-use mcp_elicit_inbox::direct_record;
-use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_record::store::outbox::Notification;
 use mcp_elicit_record::{Record, RecordError};
 use serde_json::{Value, json};
 
 use super::audit::moment;
-use super::in_runtime;
+use super::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
@@ -78,28 +77,18 @@ pub(crate) fn run(args: ChannelsArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
-    let path = args.state.or_else(StateFolder::usual);
-    let path = path.ok_or_else(|| {
-        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
-    })?;
-    let folder = StateFolder::at(&path);
-    if !folder.record().exists() {
-        return Err(
-            Failure::usage(format!("there is no record in {}", path.display()))
-                .hint("name the gateway's state folder with `--state DIR`."),
-        );
-    }
+    let folder = state_record::folder(args.state).await?;
     let record = direct_record::record(&folder).await.map_err(|error| {
-        Failure::usage(format!(
-            "the record in {} cannot be used: {error}",
-            path.display()
-        ))
+        let path = folder.path().display();
+        Failure::usage(format!("the record in {path} cannot be used: {error}"))
     })?;
-    match args.act {
+    let done = match args.act {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
         Act::Retry { id: None, .. } => retry_all(&record, args.json).await,
-    }
+    };
+    record.flush().await.map_err(broken)?;
+    done
 }
 
 async fn failed(record: &Record, most: usize) -> Result<Vec<Notification>, Failure> {
@@ -159,7 +148,8 @@ async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
 
 /// Queues a message again. `false` where another command was first.
 async fn again(record: &Record, message: &Notification, json: bool) -> Result<bool, Failure> {
-    let queued = record.send_again(&message.id).await.map_err(broken)?;
+    let queued = record.send_again(message, ON_COMMAND_LINE).await;
+    let queued = queued.map_err(broken)?;
     if queued && json {
         output::print_json(&json!({"id": message.id, "queued": true}))?;
     } else if queued {

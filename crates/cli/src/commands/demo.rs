@@ -1,5 +1,7 @@
 //! `demo`: a server asks, you answer; nothing else to install.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use mcp_elicit_client::connection::Target;
 
@@ -25,6 +27,10 @@ pub(crate) struct DemoArgs {
     /// Show a team: a login, two people, and rules that need both of them (in builds with the feature `full`)
     #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     team: bool,
+
+    /// With `--team`: keep its configuration in this folder, which is made
+    #[arg(long, value_name = "DIR", requires = "team")]
+    keep: Option<PathBuf>,
 
     #[command(flatten)]
     answers: AnswerArgs,
@@ -57,7 +63,7 @@ const TRY_NEXT: [(&str, &str); 5] = [
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
     if args.team {
-        return play_team();
+        return play_team(args.keep);
     }
     if args.gateway {
         return in_order(demo_gateway::run(args.answers, args.terminal));
@@ -96,12 +102,12 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
 }
 
 #[cfg(feature = "full")]
-fn play_team() -> Result<Exit, Failure> {
-    super::in_runtime(super::demo_team::run())
+fn play_team(keep: Option<PathBuf>) -> Result<Exit, Failure> {
+    super::in_runtime(super::demo_team::run(keep))
 }
 
 #[cfg(not(feature = "full"))]
-fn play_team() -> Result<Exit, Failure> {
+fn play_team(_: Option<PathBuf>) -> Result<Exit, Failure> {
     Err(
         Failure::usage("this build has no `demo --team`: it belongs to the cargo feature `full`")
             .hint("run it with `cargo run --features full -- demo --team`."),

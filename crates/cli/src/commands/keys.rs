@@ -8,7 +8,7 @@ use mcp_elicit_record::LockFile;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::encryption::Encryption;
 
-use super::{in_runtime, inbox};
+use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -39,11 +39,7 @@ pub(crate) fn run(args: KeysArgs) -> Result<Exit, Failure> {
 }
 
 async fn change(args: KeysArgs) -> Result<Exit, Failure> {
-    let path = args.state.or_else(StateFolder::usual);
-    let path = path.ok_or_else(|| {
-        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
-    })?;
-    let folder = StateFolder::at(&path);
+    let folder = StateFolder::at(&state_record::path(args.state)?);
     match args.act {
         Act::Rotate => rotate(&folder).await,
         Act::StartOver => start_over(&folder).await,
@@ -51,11 +47,8 @@ async fn change(args: KeysArgs) -> Result<Exit, Failure> {
 }
 
 async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
+    state_record::check_exists(folder)?;
     let path = folder.path().display();
-    if !folder.record().exists() {
-        return Err(Failure::usage(format!("there is no record in {path}"))
-            .hint("name the gateway's state folder with `--state DIR`."));
-    }
     let unusable =
         |error| Failure::usage(format!("the state folder {path} cannot be used")).because(error);
     let lease = LockFile::acquire(&folder.leases()).map_err(unusable)?;

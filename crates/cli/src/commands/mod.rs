@@ -19,6 +19,7 @@ mod rules;
 #[cfg(not(feature = "full"))]
 #[path = "rules_absent.rs"]
 mod rules;
+mod state_record;
 mod tokens;
 mod validate;
 

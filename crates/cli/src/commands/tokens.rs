@@ -15,7 +15,7 @@ use mcp_elicit_record::store::{Filter, ListKeys, Page};
 use serde_json::json;
 
 use super::audit::moment_in_seconds;
-use super::{in_runtime, inbox};
+use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -105,10 +105,7 @@ pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: TokensArgs) -> Result<Exit, Failure> {
-    let path = args.state.or_else(StateFolder::usual);
-    let path = path.ok_or_else(|| {
-        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
-    })?;
+    let path = state_record::path(args.state)?;
     match args.act {
         Act::Make {
             name,

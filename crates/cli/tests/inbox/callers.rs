@@ -151,8 +151,9 @@ fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
         })
     };
     let asked = gateway.wait_for(1);
+    assert_eq!(asked[0]["onBehalfOf"], "the holder of the API key test");
     assert!(
-        asked[0]["onBehalfOf"].as_str().unwrap().contains(&id),
+        asked[0]["principal"].as_str().unwrap().contains(&id),
         "{asked:?}"
     );
     let question = asked[0]["id"].as_str().unwrap().to_owned();

@@ -69,6 +69,8 @@ pub enum AuditEvent {
     Notified,
     /// A message to a person could not be sent.
     NotificationFailed,
+    /// An operator had a message sent again that could not be sent.
+    NotificationRetried,
     /// Rules came into force.
     RulesLoaded,
     /// Changed rules have mistakes, and did not come into force.
@@ -105,6 +107,10 @@ pub enum AuditEvent {
     SessionEnded,
     /// A provider's logout token came.
     LogoutToken,
+    /// A browser of a person is notified of questions from now on.
+    DeviceAdded,
+    /// A browser of a person is not notified any more.
+    DeviceRemoved,
 }
 
 impl AuditEvent {
@@ -124,7 +130,7 @@ impl AuditEvent {
     ];
 
     /// The events that a gateway tells of.
-    pub const OF_GATEWAY: [Self; 43] = [
+    pub const OF_GATEWAY: [Self; 46] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -150,6 +156,7 @@ impl AuditEvent {
         Self::Escalated,
         Self::Notified,
         Self::NotificationFailed,
+        Self::NotificationRetried,
         Self::RulesLoaded,
         Self::RulesRejected,
         Self::RefusedByRule,
@@ -168,6 +175,8 @@ impl AuditEvent {
         Self::SignInRefused,
         Self::SessionEnded,
         Self::LogoutToken,
+        Self::DeviceAdded,
+        Self::DeviceRemoved,
     ];
 
     /// The word in records, logs and metrics.
@@ -201,6 +210,7 @@ impl AuditEvent {
             Self::Escalated => "escalated",
             Self::Notified => "notified",
             Self::NotificationFailed => "notification-failed",
+            Self::NotificationRetried => "notification-retried",
             Self::RulesLoaded => "rules-loaded",
             Self::RulesRejected => "rules-rejected",
             Self::RefusedByRule => "refused-by-rule",
@@ -219,6 +229,8 @@ impl AuditEvent {
             Self::SignInRefused => "sign-in-refused",
             Self::SessionEnded => "session-ended",
             Self::LogoutToken => "logout-token",
+            Self::DeviceAdded => "device-added",
+            Self::DeviceRemoved => "device-removed",
         }
     }
 }

@@ -22,6 +22,24 @@ pub(super) fn ago(then: SystemTime, now: SystemTime) -> String {
     }
 }
 
+/// A time, for people and for programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// As RFC 3339 writes it, in UTC.
+    pub(super) iso: String,
+    /// With its zone, such as `22 Nov 2026, 10:00 UTC`. The page's script writes it by the reader's clock.
+    pub(super) words: String,
+}
+
+/// Returns a time; `None` for one that no calendar has.
+pub(super) fn moment(at: SystemTime) -> Option<Moment> {
+    let at = jiff::Timestamp::try_from(at).ok()?;
+    Some(Moment {
+        iso: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        words: at.strftime("%-d %b %Y, %H:%M UTC").to_string(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +58,13 @@ mod tests {
             assert_eq!(ago(then, then + Duration::from_secs(seconds)), words);
         }
         assert_eq!(ago(then + Duration::from_secs(9), then), "just now");
+    }
+
+    #[test]
+    fn moments_have_a_zone() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_341_605);
+        let moment = moment(at).unwrap();
+        assert_eq!(moment.iso, "2026-11-22T10:00:05Z");
+        assert_eq!(moment.words, "22 Nov 2026, 10:00 UTC");
     }
 }

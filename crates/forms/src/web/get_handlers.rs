@@ -295,7 +295,7 @@ async fn open<'a, D: QuestionStore>(
             let mut ended = notices::ended(shell, &summary, late, next, note);
             if let Some(team) = team {
                 let now = (site.clock)();
-                ended.course = page_model::history(team.course, now);
+                ended.course = page_model::history(team.course);
                 ended.comments = page_model::comments(team.comments, now);
             }
             Err(page(StatusCode::OK, &ended))

@@ -5,6 +5,7 @@
 
 use askama::Template;
 
+use super::clock::Moment;
 use super::field::{Entry, FieldPart};
 use super::markdown::{Block, Message, Span};
 use crate::theme::{self, Tone};
@@ -224,7 +225,7 @@ pub(super) struct HistoryPart {
     pub text: String,
     /// `true` for an act or a change, of which the page tells as it comes.
     pub is_news: bool,
-    pub ago: Option<String>,
+    pub at: Option<Moment>,
 }
 
 impl Asked {
@@ -434,6 +435,8 @@ pub(super) struct DeviceRow {
     pub id: String,
     pub browser: String,
     pub added: String,
+    pub reached: String,
+    pub failed: Option<String>,
     pub is_this: bool,
 }
 

@@ -6,7 +6,7 @@ use mcp_elicit_core::answer::{Draft, DraftValue};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
-use super::clock::ago;
+use super::clock::{ago, moment};
 use super::field::{Entry, FieldPart, OptionPart};
 use super::form_decode::{self, Wrong, key, moment_controls};
 use super::page::{
@@ -297,7 +297,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         delegates: team.delegates,
         may_comment: team.may_comment,
         comments: comments(team.comments, now),
-        course: history(team.course, now),
+        course: history(team.course),
     }
 }
 
@@ -312,11 +312,11 @@ pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<Comme
 }
 
 /// The course of a question, safe to show.
-pub(super) fn history(course: Vec<HistoryLine>, now: SystemTime) -> Vec<HistoryPart> {
+pub(super) fn history(course: Vec<HistoryLine>) -> Vec<HistoryPart> {
     let part = |line: HistoryLine| HistoryPart {
         text: sanitize::line(&line.text, HISTORY_LINE),
         is_news: line.is_news,
-        ago: line.at.map(|at| ago(at, now)),
+        at: line.at.and_then(moment),
     };
     course.into_iter().map(part).collect()
 }

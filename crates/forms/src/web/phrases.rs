@@ -16,8 +16,28 @@ pub(super) struct Phrases {
     pub accept: &'static str,
     /// The button that agrees to what another person entered.
     pub confirm: &'static str,
+    /// The heading of the form, and `true` where it is for the eye, too.
+    pub fields: (&'static str, bool),
+    /// The sentence below that heading; empty for none.
+    pub about_fields: &'static str,
+    /// The heading of the form beside what another person entered, and what entering others does.
+    pub other: [&'static str; 2],
+    /// The summary that opens the form again for somebody who has agreed: with fields, and without.
+    pub again: [&'static str; 2],
+    /// Stands in place of a form without fields for somebody who has agreed, and for others where somebody has.
+    pub agreed: [&'static str; 2],
+    /// The button that leads to the review; on a narrow screen, its first word.
+    pub look: [&'static str; 2],
     /// The heading of the review.
     pub review: &'static str,
+    /// The first sentence of the review.
+    pub unsent: &'static str,
+    /// The event that follows once so many others agree, the verb for that, and its object.
+    pub as_soon: [&'static str; 3],
+    /// The button that sends what was reviewed, where others must agree, too.
+    pub send_first: &'static str,
+    /// The link back from the review.
+    pub change: &'static str,
     /// The button that sends what was reviewed.
     pub send: &'static str,
 }
@@ -34,7 +54,27 @@ const QUESTION: Phrases = Phrases {
     without_fields: "the server asks for your yes.",
     accept: "Accept",
     confirm: "Confirm exactly these answers",
+    fields: ("Your answers", false),
+    about_fields: "",
+    other: [
+        "Other answers",
+        "Entering others drops the agreement so far: everybody who agreed has to look again.",
+    ],
+    again: ["Enter other answers, or decline", "Decline after all"],
+    agreed: [
+        "You have agreed. Others have to agree, too.",
+        "Agree above, or decline.",
+    ],
+    look: ["Review", " answers"],
     review: "This is what the server will get",
+    unsent: "Nothing has been sent yet.",
+    as_soon: [
+        "The server gets this as soon as",
+        "confirm",
+        "exactly these answers.",
+    ],
+    send_first: "Confirm",
+    change: "Change answers",
     send: "Send answers",
 };
 
@@ -50,7 +90,30 @@ const APPROVAL: Phrases = Phrases {
     without_fields: "you approve the call as it stands, or decline it.",
     accept: "Approve",
     confirm: "Approve exactly this",
+    fields: ("Arguments that you may change", true),
+    about_fields: "You approve on the next page, with these arguments as they are then.",
+    other: [
+        "Other arguments",
+        "Approving with others drops the approvals so far: everybody who approved has to look again.",
+    ],
+    again: [
+        "Approve with other arguments, or decline",
+        "Decline after all",
+    ],
+    agreed: [
+        "You have approved. Others have to approve, too.",
+        "Approve above, or decline.",
+    ],
+    look: ["Review", " to approve"],
     review: "The call is made with these arguments",
+    unsent: "Nothing is approved yet.",
+    as_soon: [
+        "The call is made as soon as",
+        "approve",
+        "exactly these arguments.",
+    ],
+    send_first: "Approve",
+    change: "Change arguments",
     send: "Approve",
 };
 
@@ -58,6 +121,18 @@ impl Phrases {
     /// Returns the words for an approval, or for any other question.
     pub(super) const fn of(is_approval: bool) -> &'static Self {
         if is_approval { &APPROVAL } else { &QUESTION }
+    }
+}
+
+impl Phrases {
+    /// Returns what happens as soon as so many others agree.
+    pub(super) fn as_soon(&self, others: u8) -> String {
+        let [before, agree, after] = self.as_soon;
+        if others == 1 {
+            format!("{before} one more person {agree}s {after}")
+        } else {
+            format!("{before} {others} more people {agree} {after}")
+        }
     }
 }
 

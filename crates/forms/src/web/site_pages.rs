@@ -79,6 +79,10 @@ pub struct DeviceLine {
     pub browser: String,
     /// When it was added, in seconds since 1970.
     pub added: u64,
+    /// When a notification was sent to it last, in seconds since 1970; `None` where none was lately.
+    pub reached: Option<u64>,
+    /// When a notification could not be sent to it after that, in seconds since 1970, and why.
+    pub failed: Option<(u64, String)>,
     /// `true` if it is the reader's.
     pub is_this: bool,
 }
@@ -160,6 +164,14 @@ pub fn account(site: &Site, account: Account) -> Response {
                     id: device.id,
                     browser: sanitize::line(&device.browser, sanitize::LABEL),
                     added: ago(at(device.added), now),
+                    reached: match device.reached {
+                        Some(reached) => format!("last notified {}", ago(at(reached), now)),
+                        None => "not notified lately".to_owned(),
+                    },
+                    failed: device.failed.map(|(failed, why)| {
+                        let why = sanitize::line(&why, sanitize::LABEL);
+                        format!("a notification failed {} ({why})", ago(at(failed), now))
+                    }),
                     is_this: device.is_this,
                 })
                 .collect(),

@@ -40,9 +40,6 @@ pub(super) const fn event_of(kind: TimelineKind) -> Event {
     }
 }
 
-/// The beginning of a device among the recipients of the record.
-const DEVICE: &str = "device:";
-
 /// Writes a recipient for the record: names only, so that an address is the one of the time of sending.
 pub(super) fn written(to: &Recipient) -> Option<String> {
     match to {
@@ -52,16 +49,6 @@ pub(super) fn written(to: &Recipient) -> Option<String> {
         // The device is known by its endpoint, which is no name: whoever sends to it names it.
         Recipient::Device(_) => None,
     }
-}
-
-/// Writes the device of this public name as a recipient for the record.
-pub(super) fn written_device(id: &str) -> String {
-    format!("{DEVICE}{id}")
-}
-
-/// Returns the public name of the device that is a recipient of the record.
-pub(super) fn device_of(recipient: &str) -> Option<&str> {
-    recipient.strip_prefix(DEVICE)
 }
 
 /// Reads a recipient of the record; `None` where the person is not in the file any more.
@@ -151,6 +138,7 @@ impl Summaries {
             need: quorum.need().get(),
             claimed_by: quorum.claimed_by(now).map(str::to_owned),
             needs_page: self.needs_page(row, team),
+            is_approval: team.is_approval,
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::PushConfig;
 use mcp_elicit_channels::http::{HttpError, Networks};
-use mcp_elicit_channels::push::{Push, Subscription, VapidError, VapidKey};
+use mcp_elicit_channels::push::{Push, Subscription, SubscriptionError, VapidError, VapidKey};
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::table::Logins;
 use mcp_elicit_inbox::login::table::devices::{Device, DeviceKeys};
@@ -64,8 +64,13 @@ impl Devices {
             public_key: push.public_key(),
             check: Arc::new(move |keys| {
                 let subscription = subscription(keys)?;
-                push.check(&subscription)
-                    .map_err(|_| UNKNOWN_SERVICE.to_owned())
+                push.check(&subscription).map_err(|error| {
+                    let why = match error {
+                        SubscriptionError::Endpoint => UNKNOWN_SERVICE,
+                        SubscriptionError::Key => NO_POINT,
+                    };
+                    why.to_owned()
+                })
             }),
         }
     }
@@ -94,16 +99,23 @@ impl Devices {
         read(self.logins.table().ok()?.device(id)?)
     }
 
-    /// Ends a device that its push service does not know any more.
-    pub(super) fn forget(&self, id: &str) {
-        if let Err(error) = self.logins.end_device(|device| device.id() == id) {
+    /// Ends a device that its push service does not know any more. Returns its person.
+    pub(super) fn forget(&self, id: &str) -> Option<String> {
+        let ended = self.logins.end_devices(|device| device.id() == id);
+        let ended = ended.unwrap_or_else(|error| {
             tracing::warn!(%error, %id, "a device that is gone could not be removed");
-        }
+            Vec::new()
+        });
+        ended.first().map(|device| device.person().to_owned())
     }
 }
 
 /// The refusal of an endpoint, for the person.
 const UNKNOWN_SERVICE: &str = "The push service of this browser is not one that this gateway may send to. Whoever runs it can allow it.";
+
+/// The refusal of a key, for the person.
+const NO_POINT: &str =
+    "The key of this browser's subscription is not one that a message can be encrypted for.";
 
 fn subscription(keys: &DeviceKeys) -> Result<Subscription, String> {
     Subscription::new(&keys.endpoint, &keys.p256dh, &keys.auth)

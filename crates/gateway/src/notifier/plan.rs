@@ -9,6 +9,7 @@ use mcp_elicit_channels::push::Subscription;
 use mcp_elicit_channels::timing::{Digest, HOURLY_LIMIT, Preferences, Sent, Timing, timing};
 use mcp_elicit_channels::{Event, Recipient};
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::login::table::devices::{id_of_recipient, recipient as device_recipient};
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_record::RecordError;
@@ -18,7 +19,7 @@ use mcp_elicit_record::store::outbox::{Notification, NotificationState};
 use mcp_elicit_record::timeline::TimelineEvent;
 
 use super::Notifier;
-use super::content::{device_of, event_of, read, written, written_device};
+use super::content::{event_of, read, written};
 
 /// The number of questions that are looked at in one round.
 const ROWS: usize = 100;
@@ -171,7 +172,7 @@ impl Notifier {
     async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Outgoing>, RecordError> {
         let before = self.record.messages_of(&row.id).await?;
         let before = before.into_iter().filter(was_asked);
-        let is_there = |message: &Notification| match device_of(&message.recipient) {
+        let is_there = |message: &Notification| match id_of_recipient(&message.recipient) {
             Some(id) => self
                 .devices
                 .iter()
@@ -235,7 +236,7 @@ impl Outgoing {
             Recipient::Device(device) => {
                 let mut known = devices.iter();
                 let (_, name) = known.find(|(known, _)| *known == *device)?;
-                (written_device(&name.id), Some(name.person.clone()))
+                (device_recipient(&name.id), Some(name.person.clone()))
             }
             to => {
                 let recipient = written(&to)?;

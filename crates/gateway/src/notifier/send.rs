@@ -8,11 +8,13 @@ use mcp_elicit_channels::{
     Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Recipient,
 };
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::login::table::devices::id_of_recipient;
 use mcp_elicit_record::RecordError;
+use mcp_elicit_record::audit::Event as RecordEvent;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 
 use super::Notifier;
-use super::content::{device_of, read};
+use super::content::read;
 
 /// The number of messages that are on their way at once. Each ends well within the lease.
 const AT_ONCE: usize = 16;
@@ -115,7 +117,7 @@ impl Notifier {
         let (Some(event), Some(id), Some(team)) = (event, id, row.team.as_deref()) else {
             return failed("unreadable");
         };
-        let to = match device_of(&message.recipient) {
+        let to = match id_of_recipient(&message.recipient) {
             Some(id) => {
                 let found = self.devices.as_ref().and_then(|devices| devices.find(id));
                 found
@@ -155,14 +157,18 @@ impl Notifier {
         message: &Notification,
         notice: &Notice,
     ) -> Result<Result<MessageRef, ChannelError>, RecordError> {
-        if let Some(id) = device_of(&message.recipient) {
+        if let Some(id) = id_of_recipient(&message.recipient) {
             let Some(devices) = &self.devices else {
                 return Ok(Err(ChannelError::AddressGone));
             };
             // The end of a question takes the place of what was shown of it before.
             let sent = devices.sender().send(notice).await;
-            if sent == Err(ChannelError::AddressGone) {
-                devices.forget(id);
+            if sent == Err(ChannelError::AddressGone)
+                && let Some(person) = devices.forget(id)
+            {
+                let by = format!("push service, device {id} of {person}");
+                let event = RecordEvent::DeviceRemoved;
+                self.record.audit_event(event, None, Some(&by)).await?;
             }
             return Ok(sent);
         }

@@ -98,7 +98,7 @@ impl SlackActs {
         let refusal = match &person {
             None => Some(Refusal {
                 code: "unknown-person",
-                words: "This gateway does not know a person with your mail address. Use the inbox."
+                words: "The gateway's file names nobody with the mail address of your Slack account. Answer in the inbox; whoever runs the gateway can add `mail` to your [people]."
                     .to_owned(),
             }),
             Some(person) => self.refusal(&now, &row, person),

@@ -239,6 +239,8 @@ async fn a_button_answers_for_a_person_who_is_asked_and_the_message_changes() {
     assert_eq!(said, "Saved. Thank you.");
     let row = rig.row(&id).await;
     assert_eq!(row.lifecycle.ended_by(), Some("person:ada"));
+    let filled = &row.timeline()[1];
+    assert_eq!(filled.through.as_deref(), Some("slack"));
     let audit = rig.audit().await;
     for event in ["filled", "answered"] {
         let entry = entry(&audit, event);
@@ -351,7 +353,7 @@ async fn only_people_who_are_asked_act_in_slack_and_each_refusal_is_in_the_audit
     );
     rig.replace(&file.replace("ops1@example.com", "ada@example.com"));
     let ada = rig.click("UOPS1", "choose:0", &value).await;
-    assert!(ada.as_str().unwrap().contains("does not know"), "{ada}");
+    assert!(ada.as_str().unwrap().contains("names nobody"), "{ada}");
     rig.replace(&file);
     // An old version, and a question that does not exist.
     let old = rig.click("UOPS1", "decline", &format!("{id}:7:-")).await;
@@ -391,7 +393,7 @@ async fn those_who_may_not_log_in_do_not_act_in_slack_either() {
     let id = ask(&rig.record, &rig.teams.rules()).await;
     let value = format!("{id}:0:yes");
     let ada = rig.click("UOPS1", "choose:0", &value).await;
-    assert!(ada.as_str().unwrap().contains("does not know"), "{ada}");
+    assert!(ada.as_str().unwrap().contains("names nobody"), "{ada}");
     let bob = rig.click("UOPS2", "choose:0", &value).await;
     assert_eq!(bob, "Saved. Thank you.");
 }

@@ -9,14 +9,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
 
 use super::gate::Gate;
 use super::table::LoginSession;
-use super::table::devices::DeviceKeys;
+use super::table::devices::{self, Device, DeviceKeys};
 use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
@@ -173,15 +175,24 @@ async fn log_out(
         Ok((signed_in, _)) => signed_in,
         Err(response) => return *response,
     };
+    let before = match gate.logins.table() {
+        Ok(table) => table.devices_in(&[&signed_in.session]),
+        Err(error) => return gate.failed(&error),
+    };
     if let Err(error) = gate.logins.end(|session| session.id() == signed_in.session) {
         return gate.failed(&error);
     }
+    note_devices(&gate, Event::DeviceRemoved, &signed_in, &before).await;
     // Whoever was signed in here when the browser became a device.
-    if let Some(device) = gate.device_of(&headers)
-        && let Err(error) = gate.logins.end_device_of_browser(device)
-    {
-        return gate.failed(&error);
-    }
+    let ended = match gate.device_of(&headers) {
+        Some(device) => gate.logins.end_device_of_browser(device),
+        None => Ok(Vec::new()),
+    };
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return gate.failed(&error),
+    };
+    note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
     let by = format!("{}, session {}", signed_in.person, signed_in.session);
     gate.note(Event::SessionEnded, &by).await;
     let own = format!("{}/logged-out", gate.site.path());
@@ -247,6 +258,19 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
     };
     let people = gate.people();
     let role = people.role(&viewer);
+    let own_devices: Vec<&Device> = table.devices_of(&signed_in.person).collect();
+    let mut devices = Vec::new();
+    for device in own_devices {
+        let reached = reached(&gate, device).await;
+        devices.push(DeviceLine {
+            id: device.id().to_owned(),
+            browser: device.browser().to_owned(),
+            added: device.made(),
+            reached: reached.at.map(seconds),
+            failed: reached.failed.map(|(at, why)| (seconds(at), why)),
+            is_this: device.session() == signed_in.session,
+        });
+    }
     let may = |action| access::may(role, action).is_ok();
     let account = Account {
         name: signed_in.name.clone(),
@@ -264,18 +288,24 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
         may_end_others: may(Action::EndSessions),
         push: gate.push.as_ref().map(|push| PushAccount {
             key: push.public_key.clone(),
-            devices: table
-                .devices_of(&signed_in.person)
-                .map(|device| DeviceLine {
-                    id: device.id().to_owned(),
-                    browser: device.browser().to_owned(),
-                    added: device.made(),
-                    is_this: device.session() == signed_in.session,
-                })
-                .collect(),
+            devices,
         }),
     };
     web::account(&gate.site, account)
+}
+
+/// Returns when a device was reached; nothing where the record cannot be read, which the page is shown without.
+async fn reached(gate: &Gate, device: &Device) -> Reached {
+    let recipient = devices::recipient(device.id());
+    let reached = gate.record.reached(device.person(), &recipient).await;
+    reached.unwrap_or_else(|fault| {
+        tracing::error!(%fault, "when a device was reached cannot be read");
+        Reached::default()
+    })
+}
+
+fn seconds(at: Timestamp) -> u64 {
+    at.as_millis() / 1_000
 }
 
 /// A browser's subscription, as the page sends it.
@@ -342,10 +372,13 @@ async fn add_device(
         .logins
         .add_device(&signed_in, browser, before, &keys, (gate.clock)());
     match added {
-        Ok(Some(cookie)) => {
+        Ok(Some(added)) => {
             tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
+            note_devices(&gate, Event::DeviceRemoved, &signed_in, &added.replaced).await;
+            let by = by_device(&signed_in, &signed_in.person, &added.id);
+            gate.note(Event::DeviceAdded, &by).await;
             let mut response = StatusCode::NO_CONTENT.into_response();
-            if let Some(cookie) = gate.set_device_cookie(&cookie) {
+            if let Some(cookie) = gate.set_device_cookie(&added.cookie) {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
@@ -364,6 +397,25 @@ async fn add_device(
     }
 }
 
+/// Returns the actor of a change of a device for the audit.
+fn by_device(signed_in: &SignedIn, of: &str, device: &str) -> String {
+    let SignedIn {
+        person, session, ..
+    } = signed_in;
+    if of == person {
+        format!("{person}, session {session}, device {device}")
+    } else {
+        format!("{person}, session {session}, device {device} of {of}")
+    }
+}
+
+async fn note_devices(gate: &Gate, event: Event, signed_in: &SignedIn, devices: &[Device]) {
+    for device in devices {
+        let by = by_device(signed_in, device.person(), device.id());
+        gate.note(event, &by).await;
+    }
+}
+
 /// Ends one of the reader's own devices.
 async fn end_device(
     State(gate): State<Arc<Gate>>,
@@ -378,12 +430,15 @@ async fn end_device(
     let id = value_of(&text, "device").unwrap_or_default();
     let ended = gate
         .logins
-        .end_device(|device| device.id() == id && device.person() == signed_in.person);
+        .end_devices(|device| device.id() == id && device.person() == signed_in.person);
     match ended {
-        Ok(true) => go(&format!("{}/account", gate.site.path())),
-        Ok(false) => {
+        Ok(ended) if ended.is_empty() => {
             let line = "There is no such device of yours. It may have ended already.";
             gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line)
+        }
+        Ok(ended) => {
+            note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
+            go(&format!("{}/account", gate.site.path()))
         }
         Err(error) => gate.failed(&error),
     }
@@ -407,14 +462,17 @@ async fn end(
     let may_end = |session: &LoginSession| {
         session.id() == id && (may_end_others || session.person() == signed_in.person)
     };
-    let ended = match gate.logins.end(may_end) {
-        Ok(ended) => ended,
-        Err(error) => return gate.failed(&error),
+    let (before, ended) = match (gate.logins.table(), gate.logins.end(may_end)) {
+        (Ok(before), Ok(ended)) => (before, ended),
+        (Err(error), _) | (_, Err(error)) => return gate.failed(&error),
     };
     if ended.is_empty() {
         let line = "There is no such session that you may end. It may have ended already.";
         return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
     }
+    let ids: Vec<&str> = ended.iter().map(LoginSession::id).collect();
+    let devices = before.devices_in(&ids);
+    note_devices(&gate, Event::DeviceRemoved, &signed_in, &devices).await;
     for session in &ended {
         let by = format!(
             "{}, of {}, session {}",

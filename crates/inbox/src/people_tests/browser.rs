@@ -1,6 +1,8 @@
 //! Two people in two real browsers, and every state of the pages for several people as axe-core finds it. Without `chromedriver` and a
 //! Chromium each test says that it tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails.
 
+use std::fmt::Write as _;
+
 use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::json;
@@ -236,6 +238,121 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         look!(page, "ended");
         page.close().await;
         admin.close().await;
+    }
+    looks.all_well();
+}
+
+/// The people of a rule that asks forty by name, with the longest names that a file may have.
+fn crowd() -> Vec<String> {
+    (0..40).map(|number| format!("p{number}")).collect()
+}
+
+/// A call that waits for approval, with an argument of 20 kB, sixty events, and comments.
+async fn crowded() -> Rig {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let record = record();
+    let caller = TeamCaller {
+        name: "Cy".repeat(100),
+        issuer: "proxy".to_owned(),
+        subject: "cy".to_owned(),
+        ..TeamCaller::default()
+    };
+    let mut plan = plan(2);
+    plan.ask.to = crowd().into_iter().map(Addressee::Person).collect();
+    let hour = Duration::from_hours(1);
+    let team = Team::new(&"rule-".repeat(40), "r", caller, &plan, crowd(), hour).for_approval();
+    let arguments =
+        json!({"to": "moon", "long": "x".repeat(10_000), "text": "many words ".repeat(1_000)});
+    let plan = Some(team.to_plan().unwrap());
+    let id = sample::raised_with(&record, plan, &arguments.to_string()).await;
+    let mut file = String::new();
+    for (number, name) in crowd().iter().enumerate() {
+        let shown = match number % 2 {
+            0 => "N".repeat(76),
+            _ => "Name ".repeat(15),
+        };
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            file,
+            "[people.{name}]\nsubject = \"{name}\"\nname = \"{shown}{number}\""
+        );
+    }
+    let rig = inbox_over(listener, record, id.unwrap(), &file, proxy(), hour);
+    for number in 0..60 {
+        let (person, act) = match number {
+            0 => ("p2", TeamAct::Claim),
+            1..50 => (["p2", "p3"][number % 2], TeamAct::TakeOver),
+            _ => (
+                "p4",
+                TeamAct::Comment {
+                    text: "Https://example.com/a-very-long-address-without-any-space-in-it-at-all",
+                },
+            ),
+        };
+        let login_age = None;
+        let by = Actor { person, login_age };
+        let acted = rig.record.act(&rig.id, act, by, &Everybody).await.unwrap();
+        assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    }
+    rig
+}
+
+/// Returns the elements that reach beyond the window.
+const TOO_WIDE: &str = "return document.documentElement.scrollWidth <= innerWidth ? [] : \
+    [...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML.slice(0, 200))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_names_and_courses_stay_inside_a_narrow_page() {
+    let Some(mut looks) = AxeReport::new() else {
+        return;
+    };
+    for (way, setup) in SETUPS {
+        let rig = crowded().await;
+        let Some(page) = browser("p0", setup).await else {
+            return;
+        };
+        if setup.narrow {
+            let size =
+                json!({"width": 320, "height": 740, "deviceScaleFactor": 1, "mobile": false});
+            page.cdp("Emulation.setDeviceMetricsOverride", size).await;
+        }
+        macro_rules! look {
+            ($state:literal) => {
+                page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+                    .await;
+                assert_eq!(page.run(TOO_WIDE).await, json!([]), "{}", $state);
+                looks.at(&page, &format!("crowd-{}-{way}", $state)).await
+            };
+        }
+        let question = address(&rig, &format!("/q/{}", rig.id));
+        page.open(&question).await;
+        page.shows("has claimed this question").await;
+        look!("asked");
+        page.click("[formaction$=takeover]").await;
+        page.shows("You have taken the question over").await;
+        page.fill("#f0", "Moon").await;
+        page.click("[data-act=review]").await;
+        page.at("dl.review").await;
+        look!("review");
+        page.click("[data-act=accept]").await;
+        page.shows("Others have to approve it, too").await;
+        look!("approved-by-me");
+        page.open(&address(&rig, "/")).await;
+        look!("list");
+        page.open(&address(&rig, "/account")).await;
+        look!("account");
+        let other = browser("p1", setup).await.unwrap();
+        other.open(&question).await;
+        other.at("[name=digest]").await;
+        other.click("[name=digest]").await;
+        other.shows("The call was approved").await;
+        other.close().await;
+        page.open(&question).await;
+        page.shows("Approved by").await;
+        // By the clock of the reader, with its zone.
+        page.until("return [...document.querySelectorAll('time[data-local]')].every(one => /^\\D{0,4}\\d.* \\S+$/.test(one.textContent) && one.dateTime.endsWith('Z'))").await;
+        look!("ended");
+        page.close().await;
     }
     looks.all_well();
 }

@@ -23,6 +23,16 @@ const ASKING: [&str; 4] = [
     "question.delegated",
 ];
 
+/// Those who were told of one event in the same way.
+struct NoticeLine<'m> {
+    /// The event's word, and its time.
+    event: (&'m str, Timestamp),
+    /// The words before their names.
+    head: String,
+    at: Timestamp,
+    names: Vec<String>,
+}
+
 /// A line, with the time by which it is put in order.
 struct Line {
     at: Timestamp,
@@ -42,7 +52,13 @@ pub(super) async fn of(
         .iter()
         .map(|event| Line {
             at: event.at,
-            text: happened(now, row, team, event, &timeline),
+            text: {
+                let text = happened(now, row, team, event, &timeline);
+                match event.through.as_deref() {
+                    Some(channel) => format!("{text} through {}", in_words(channel)),
+                    None => text,
+                }
+            },
             is_news: event.kind != TimelineKind::Asked,
         })
         .collect();
@@ -135,8 +151,8 @@ pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
 
 /// Returns lines about the messages to people: who was told, and who could not be.
 fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
-    // One line for those who were told the same in the same way.
-    let mut lines: Vec<((&str, String), Timestamp, Vec<String>)> = Vec::new();
+    // One line for those who were told of the same event in the same way: a second reminder is another one.
+    let mut lines: Vec<NoticeLine> = Vec::new();
     for message in messages {
         let asks = ASKING.contains(&message.event.as_str());
         let Some((channel, outcome)) = (asks && message.recipient != "endpoint")
@@ -145,38 +161,49 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
         else {
             continue;
         };
-        let key = (message.event.as_str(), format!("{outcome} by {channel}"));
-        let at = message.done_at.unwrap_or(message.at);
+        let event = (message.event.as_str(), message.at);
+        let head = format!("{outcome} by {channel}");
         let name = recipient(now, message);
-        match lines.iter_mut().find(|(known, _, _)| *known == key) {
-            Some((_, _, names)) => names.push(name),
-            None => lines.push((key, at, vec![name])),
+        let mut known = lines.iter_mut();
+        match known.find(|told| told.event == event && told.head == head) {
+            Some(told) => told.names.push(name),
+            None => lines.push(NoticeLine {
+                event,
+                head,
+                at: message.done_at.unwrap_or(message.at),
+                names: vec![name],
+            }),
         }
     }
-    let line = |((_, head), at, mut names): ((&str, String), Timestamp, Vec<String>)| {
+    let line = |told: NoticeLine| {
+        let mut names = told.names;
         let more = names.len().saturating_sub(NAMES);
         names.truncate(NAMES);
         if more > 0 {
             names.push(format!("{more} more"));
         }
         Line {
-            at,
-            text: format!("{head}: {}", listed(&names, "and")),
+            at: told.at,
+            text: format!("{}: {}", told.head, listed(&names, "and")),
             is_news: false,
         }
     };
     lines.into_iter().map(line).collect()
 }
 
+/// Returns a channel in words.
+fn in_words(channel: &str) -> &str {
+    match channel {
+        "slack" => "Slack",
+        "teams" => "Teams",
+        "push" => "a notification of the browser",
+        other => other,
+    }
+}
+
 /// Returns the channel of a message, and what became of it; `None` where there is nothing to say.
 fn outcome(message: &Notification) -> Option<(String, String)> {
-    let channel = match message.channel.as_str() {
-        "mail" => "mail".to_owned(),
-        "slack" => "Slack".to_owned(),
-        "teams" => "Teams".to_owned(),
-        "push" => "a notification of the browser".to_owned(),
-        other => other.to_owned(),
-    };
+    let channel = in_words(&message.channel).to_owned();
     let why = message.why.as_deref().unwrap_or("unknown");
     let outcome = match message.state {
         NotificationState::Sent => "Told".to_owned(),

@@ -341,6 +341,9 @@ pub enum StoreError {
         /// The newest schema known here.
         known: i64,
     },
+    /// The file is something else than a gateway's record; holds in words what it is.
+    #[error("the file is not a gateway's record: {0}")]
+    NotRecord(&'static str),
 }
 
 /// The contents of a record that need its keys.

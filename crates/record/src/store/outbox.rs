@@ -166,4 +166,13 @@ pub enum NotificationFilter {
     Failed,
     /// Those that were sent to a person since then, the oldest first.
     SentTo(String, Timestamp),
+    /// Those to one recipient of a person that were sent, the newest first.
+    Reached {
+        /// The person.
+        person: String,
+        /// The recipient.
+        recipient: String,
+    },
+    /// Those to one recipient that could not be sent, the newest first.
+    NotReached(String),
 }

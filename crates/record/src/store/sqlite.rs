@@ -7,6 +7,7 @@
 mod grants;
 mod outbox;
 mod questions;
+mod recognize;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
 use serde_json::{Value, json};
 
-use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry};
+use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry, name_channel};
 use crate::audit::Event;
 use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Durability, Row, StoreError};
@@ -28,6 +28,7 @@ impl Record {
         act: &TeamAct<'_>,
         by: Actor<'_>,
         people: &dyn Membership,
+        channel: Option<&str>,
     ) -> Result<Result<Judged, Denied>, RecordError> {
         let now = self.now();
         let content = match act {
@@ -69,6 +70,14 @@ impl Record {
             // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
             if members["person"].is_null() {
                 members["by"] = format!("person:{}", by.person).into();
+            }
+        }
+        if let Some(channel) = channel {
+            for (_, members) in &mut audit {
+                members["channel"] = channel.into();
+            }
+            if matches!(act, TeamAct::Decline { .. } | TeamAct::Cancel) {
+                next.ended_through = Some(channel.to_owned());
             }
         }
         for (event, members) in &audit {
@@ -117,7 +126,12 @@ impl Record {
             else {
                 return Ok(Err(Denied::Ended));
             };
-            audit.extend(ends);
+            audit.extend(ends.into_iter().map(|mut entry| {
+                if let Some(channel) = channel {
+                    name_channel(&mut entry, channel);
+                }
+                entry
+            }));
             let row = Row {
                 team: Some(Box::new(next.clone())),
                 ..after

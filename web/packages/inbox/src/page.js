@@ -16,6 +16,7 @@ remember();
 // What was just done is said once, not again when the page is loaded again.
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
+localTimes(document);
 
 countdown();
 if (form) question(form);
@@ -45,6 +46,16 @@ function remember() {
   } catch {
     // Storage that is switched off: the page says how to sign in.
   }
+}
+
+// ---- times ----
+
+// Written in UTC by the server; here by the reader's clock, with its zone.
+function localTimes(root) {
+  const format = new Intl.DateTimeFormat(document.documentElement.lang, {
+    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZoneName: "short",
+  });
+  for (const time of all("time[data-local]", root)) time.textContent = format.format(new Date(time.dateTime));
 }
 
 // ---- time left ----
@@ -452,6 +463,7 @@ async function renewTeam() {
   const old = document.querySelector("[data-team]");
   const fresh = page.querySelector("[data-team]");
   if (!old || !fresh) return;
+  localTimes(fresh);
   const told = document.querySelector("[data-told]");
   const focused = document.activeElement;
   const wasInside = old.contains(focused);

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
+use mcp_elicit_record::state_file;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -53,6 +54,9 @@ const LAST_PAGE: Duration = Duration::from_secs(3);
 /// The time between two looks whether the gateway has started.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// The file of the configuration.
+const CONFIG: &str = "gateway.toml";
+
 /// Commands to try next.
 const TRY_NEXT: [(&str, &str); 2] = [
     (
@@ -73,10 +77,9 @@ struct Addresses {
 }
 
 /// Plays the demo to its end.
-pub(crate) async fn run() -> Result<Exit, Failure> {
+pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     let stop = stop::listen()?;
-    let folder = tempfile::tempdir()
-        .map_err(|error| Failure::usage("no folder for the demo").because(error))?;
+    let folder = Folder::new(keep)?;
     let (listener, at) = addresses().await.map_err(no_port)?;
     let secret = start_issuer(listener, &at)?;
     let file = write_config(folder.path(), &at, &secret)?;
@@ -91,9 +94,61 @@ pub(crate) async fn run() -> Result<Exit, Failure> {
         tokio::time::sleep(LAST_PAGE).await;
     }
     gateway.end().await;
+    folder.say_where_it_is();
     let exit = played?;
     output::say_what_to_try(&TRY_NEXT);
     Ok(exit)
+}
+
+/// The folder of the gateway's configuration and state.
+enum Folder {
+    /// It goes with the demo.
+    Passing(tempfile::TempDir),
+    /// It stays.
+    Kept(PathBuf),
+}
+
+impl Folder {
+    /// Makes the folder that is to be kept, which must be empty, or one for the time of the demo.
+    fn new(keep: Option<PathBuf>) -> Result<Self, Failure> {
+        let Some(path) = keep else {
+            let made = tempfile::tempdir();
+            return made
+                .map(Self::Passing)
+                .map_err(|error| Failure::usage("no folder for the demo").because(error));
+        };
+        let unusable = |error: io::Error| {
+            Failure::usage(format!("{} cannot be used", path.display())).because(error)
+        };
+        std::fs::create_dir_all(&path).map_err(unusable)?;
+        let path = path.canonicalize().map_err(unusable)?;
+        let is_used = std::fs::read_dir(&path).map_err(unusable)?.next().is_some();
+        if is_used {
+            let message = format!("{} is not empty", path.display());
+            return Err(Failure::usage(message).hint("name a folder that is not there yet."));
+        }
+        Ok(Self::Kept(path))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Passing(folder) => folder.path(),
+            Self::Kept(path) => path,
+        }
+    }
+
+    /// Says at the end how to go on from the configuration.
+    fn say_where_it_is(&self) {
+        match self {
+            Self::Passing(_) => output::say(
+                "The demo's configuration is gone with it; `mcp-elicit demo --team --keep DIR` keeps it.",
+            ),
+            Self::Kept(path) => output::say(format_args!(
+                "The demo's configuration stays: {}. Put your issuer, people and servers in it; docs/teams.md goes through them.",
+                path.join(CONFIG).display()
+            )),
+        }
+    }
 }
 
 /// Chooses free ports. The issuer's is kept; the others are free again for the gateway, which is started at once.
@@ -132,7 +187,9 @@ fn config(folder: &Path, at: &Addresses, program: &Path) -> String {
     let path = |name: &str| text(&folder.join(name).display());
     let program = text(&program.display());
     let mut file = format!(
-        r#"listen = "{gateway}"        # where clients connect: /mcp/deploy and /mcp/backups
+        r#"# The configuration of `mcp-elicit demo --team`. The issuer ends with the demo: for a gateway of your own, [login] names yours.
+
+listen = "{gateway}"        # where clients connect: /mcp/deploy and /mcp/backups
 inbox = "{inbox}"         # where people answer
 inbox-url = "http://{inbox}"
 state = {state}
@@ -198,11 +255,11 @@ fn write_config(folder: &Path, at: &Addresses, secret: &str) -> Result<PathBuf, 
     let program = std::env::current_exe().map_err(|error| {
         Failure::usage("cannot find this program to start the demo's servers").because(error)
     })?;
-    let file = folder.join("gateway.toml");
+    let file = folder.join(CONFIG);
     let unwritable =
         |error: io::Error| Failure::usage("cannot write the demo's configuration").because(error);
     let secret_file = folder.join("inbox.secret");
-    std::fs::write(&secret_file, secret).map_err(unwritable)?;
+    state_file::create_once(&secret_file, secret.as_bytes()).map_err(unwritable)?;
     std::fs::write(&file, config(folder, at, &program)).map_err(unwritable)?;
     Ok(file)
 }

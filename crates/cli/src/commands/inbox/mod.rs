@@ -18,7 +18,7 @@ mod open;
 mod sessions;
 mod show;
 
-use super::in_runtime;
+use super::{in_runtime, state_record};
 use crate::args::field_answers;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -404,12 +404,7 @@ fn failed(fault: InboxFault) -> Failure {
 
 impl InboxArgs {
     fn folder(&self) -> Result<StateFolder, Failure> {
-        let path = self.state.clone().or_else(StateFolder::usual);
-        let path = path.ok_or_else(|| {
-            Failure::usage("there is no state folder")
-                .hint("name the gateway's with `--state DIR`.")
-        })?;
-        Ok(StateFolder::at(&path))
+        Ok(StateFolder::at(&state_record::path(self.state.clone())?))
     }
 
     /// Returns the state folder, which a gateway must have created.

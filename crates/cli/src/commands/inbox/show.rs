@@ -152,6 +152,7 @@ fn lines(question: &Value) -> Vec<String> {
         "asks",
         sanitize::text(text("message").unwrap_or_default(), sanitize::MESSAGE),
     );
+    let is_approval = question["approval"] == true;
     let mut example = String::new();
     if let Some(url) = text("url") {
         add("link", sanitize::line(url, sanitize::DESCRIPTION));
@@ -165,7 +166,9 @@ fn lines(question: &Value) -> Vec<String> {
         if field.required {
             example.extend([" ", &*sanitize::line(&field.name, sanitize::LABEL), "=..."]);
         }
-        add("field", described(&field));
+        // Fields of an approval are arguments of the call.
+        let name = if is_approval { "may change" } else { "field" };
+        add(name, described(&field));
         if let Some(description) = &field.description {
             let lines: Vec<String> = description
                 .lines()
@@ -180,12 +183,27 @@ fn lines(question: &Value) -> Vec<String> {
         } else {
             ""
         };
-        add(
-            "answer",
-            format!("mcp-elicit inbox accept {id}{flag}{example}"),
-        );
-        if let Some(link) = text("link") {
-            add("", format!("or at {link}"));
+        let accept = format!("mcp-elicit inbox accept {id}{flag}{example}");
+        let page = text("link");
+        match (text("rule"), page) {
+            // Each of those whom a rule asks answers under their own name.
+            (Some(rule), page) => {
+                let verb = if is_approval { "approve" } else { "answer" };
+                let page = page.map_or_else(String::new, |page| format!(" at {page}"));
+                add(
+                    verb,
+                    format!(
+                        "on the inbox's pages{page}, by those whom the rule {} asks",
+                        line(rule)
+                    ),
+                );
+            }
+            (None, page) => {
+                add("answer", accept);
+                if let Some(page) = page {
+                    add("", format!("or at {page}"));
+                }
+            }
         }
     }
     lines
@@ -364,6 +382,21 @@ mod tests {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(!line(&question).contains(['\n', '\u{1b}']));
+        let mut approval = question.clone();
+        approval["approval"] = json!(true);
+        approval["rule"] = json!("careful\u{1b}");
+        approval["link"] = json!("http://127.0.0.1:1/q/5f2c1a9b");
+        let shown = lines(&approval).join("\n");
+        for part in [
+            "may change where  required",
+            "approve    on the inbox's pages at http://127.0.0.1:1/q/5f2c1a9b, by those whom the rule careful",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(
+            !shown.contains("inbox accept") && !shown.contains('\u{1b}'),
+            "{shown}"
+        );
     }
 
     #[test]

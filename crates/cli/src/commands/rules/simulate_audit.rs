@@ -2,7 +2,7 @@
 //! said what they depend on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,12 +13,12 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::rules::{Recall, Verdict};
-use mcp_elicit_record::store::Sqlite;
+use mcp_elicit_record::store::ChainKey;
 use mcp_elicit_record::{LockFile, Record, audit, clock};
 use serde_json::{Map, Value, json};
 
-use crate::commands::audit::moment;
-use crate::commands::in_runtime;
+use crate::commands::audit::{exit_of, moment};
+use crate::commands::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless, say};
 
@@ -247,10 +247,8 @@ async fn try_all(
     since: Option<Since>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let path = state
-        .or_else(StateFolder::usual)
-        .ok_or_else(|| Failure::usage("there is no state folder"))?;
-    let record = record_in(&path).await?;
+    let folder = state_record::folder(state).await?;
+    let (record, chain) = record_in(&folder).await?;
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
     let links = audit::read(record.store()).await.map_err(unreadable)?;
     let entries: Vec<Value> = links
@@ -279,28 +277,21 @@ async fn try_all(
     } else {
         totals.say(&rules);
     }
-    Ok(Exit::Done)
+    Ok(exit_of(audit::verify(&links, Some(&chain))))
 }
 
-/// Opens the record in a state folder, to be read.
-async fn record_in(path: &Path) -> Result<Record, Failure> {
-    let folder = StateFolder::at(path);
-    let file = folder.record();
-    if !file.exists() {
-        return Err(
-            Failure::usage(format!("there is no record in {}", path.display()))
-                .hint("name the gateway's state folder with `--state DIR`."),
-        );
-    }
-    let unusable = format!("the keys in {} cannot be used", path.display());
+/// Opens the record in a state folder to be read, with the key of its audit.
+async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> {
+    let unusable = format!("the keys in {} cannot be used", folder.path().display());
     let keys = folder
         .key_files()
         .open()
         .await
         .map_err(|error| Failure::usage(unusable.clone()).because(error))?;
     let lock = LockFile::unshared().map_err(|error| Failure::usage(unusable).because(error))?;
-    let store = Sqlite::at(&file).with_any_key().keyed(keys.chain());
-    Ok(Record::new(Arc::new(store), keys, lock, clock::now))
+    let chain = keys.chain();
+    let store = state_record::to_read(folder, Some(chain.clone()));
+    Ok((Record::new(Arc::new(store), keys, lock, clock::now), chain))
 }
 
 /// Returns the rule of each question that has one. Audits of before name it with the acts of people only.

@@ -30,6 +30,38 @@ pub struct DeviceKeys {
     pub auth: String,
 }
 
+/// A device that was added.
+pub struct AddedDevice {
+    /// The browser's new cookie.
+    pub cookie: String,
+    /// The device's public name.
+    pub id: String,
+    /// Those that it took the place of.
+    pub replaced: Vec<Device>,
+}
+
+impl fmt::Debug for AddedDevice {
+    /// Formats the name: the cookie is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddedDevice")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The beginning of a device among the recipients of the record's messages.
+const RECIPIENT: &str = "device:";
+
+/// Writes the device of this public name as a recipient for the record.
+pub fn recipient(id: &str) -> String {
+    format!("{RECIPIENT}{id}")
+}
+
+/// Returns the public name of the device that is a recipient of the record.
+pub fn id_of_recipient(recipient: &str) -> Option<&str> {
+    recipient.strip_prefix(RECIPIENT)
+}
+
 impl fmt::Debug for DeviceKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DeviceKeys(***)")
@@ -105,6 +137,13 @@ impl LoginTable {
         devices.find(|device| device.id() == id && self.is_current(device))
     }
 
+    /// Returns the devices that were signed in by one of these sessions.
+    pub fn devices_in(&self, sessions: &[&str]) -> Vec<Device> {
+        let devices = self.devices.iter();
+        let of = devices.filter(|device| sessions.contains(&device.session()));
+        of.cloned().collect()
+    }
+
     fn is_current(&self, device: &Device) -> bool {
         self.people
             .get(&device.person)
@@ -127,8 +166,7 @@ impl LoginTable {
 }
 
 impl Logins {
-    /// Adds the browser of a person as a device, in the place of what was known of it. Returns the browser's new cookie; `None` where
-    /// there are too many devices.
+    /// Adds the browser of a person as a device, in the place of what was known of it; `None` where there are too many devices.
     ///
     /// # Errors
     /// When the file cannot be read or written, or there is no randomness.
@@ -139,13 +177,13 @@ impl Logins {
         before: Option<&str>,
         keys: &DeviceKeys,
         now: Timestamp,
-    ) -> io::Result<Option<String>> {
+    ) -> io::Result<Option<AddedDevice>> {
         let cookie = format!("{}{}", random_id()?, random_id()?);
         let before = before.map(hash);
         self.0.change(|table| {
             // The endpoint is the browser's, whoever was signed in there.
-            table.devices.retain(|device| {
-                device.keys.endpoint != keys.endpoint && Some(&device.digest) != before.as_ref()
+            let mut replaced = taken(&mut table.devices, |device| {
+                device.keys.endpoint == keys.endpoint || Some(&device.digest) == before.as_ref()
             });
             let own = table
                 .devices
@@ -154,13 +192,13 @@ impl Logins {
             if own.count() >= MOST_OF_ONE {
                 let mut devices = table.devices.iter();
                 if let Some(oldest) = devices.position(|device| device.person == who.person) {
-                    table.devices.remove(oldest);
+                    replaced.push(table.devices.remove(oldest));
                 }
             }
             if table.devices.len() >= MOST {
                 return Ok(None);
             }
-            table.devices.push(Device {
+            let device = Device {
                 digest: hash(&cookie),
                 person: who.person.clone(),
                 issuer: who.issuer.clone(),
@@ -169,8 +207,15 @@ impl Logins {
                 browser: sanitize::line(browser, BROWSER),
                 made: seconds(now),
                 keys: keys.clone(),
-            });
-            Ok(Some(cookie.clone()))
+            };
+            let id = device.id().to_owned();
+            table.devices.push(device);
+            let cookie = cookie.clone();
+            Ok(Some(AddedDevice {
+                cookie,
+                id,
+                replaced,
+            }))
         })
     }
 
@@ -203,29 +248,32 @@ impl Logins {
         })
     }
 
-    /// Ends the device of the browser with this cookie.
+    /// Ends the device of the browser with this cookie, and returns it.
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<bool> {
+    pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
-        self.end_device(|device| device.digest == digest)
+        self.end_devices(|device| device.digest == digest)
     }
 
-    /// Ends the devices that `ends` chooses; returns `true` if there was one.
+    /// Ends the devices that `ends` chooses, and returns them.
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn end_device(&self, ends: impl Fn(&Device) -> bool) -> io::Result<bool> {
+    pub fn end_devices(&self, ends: impl Fn(&Device) -> bool) -> io::Result<Vec<Device>> {
         if !self.table()?.devices.iter().any(&ends) {
-            return Ok(false);
+            return Ok(Vec::new());
         }
-        self.0.change(|table| {
-            let before = table.devices.len();
-            table.devices.retain(|device| !ends(device));
-            Ok(table.devices.len() < before)
-        })
+        self.0.change(|table| Ok(taken(&mut table.devices, &ends)))
     }
+}
+
+/// Takes the devices that `ends` chooses out of the list.
+fn taken(devices: &mut Vec<Device>, ends: impl Fn(&Device) -> bool) -> Vec<Device> {
+    let (ended, kept) = std::mem::take(devices).into_iter().partition(ends);
+    *devices = kept;
+    ended
 }
 
 #[cfg(test)]
@@ -283,7 +331,7 @@ mod tests {
         let (first, ada) = log_in(&logins, &rules, "ada", None);
         let add = |who: &SignedIn, endpoint: usize, before: Option<&str>| {
             let added = logins.add_device(who, "b", before, &keys(endpoint), START);
-            added.unwrap().unwrap()
+            added.unwrap().unwrap().cookie
         };
         let of = |person: &str| logins.table().unwrap().devices_of(person).count();
         let device = add(&ada, 1, None);
@@ -325,9 +373,10 @@ mod tests {
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         for endpoint in 0..2 * MOST_OF_ONE {
-            logins
-                .add_device(&ada, "b", None, &keys(endpoint), START)
-                .unwrap();
+            let added = logins.add_device(&ada, "b", None, &keys(endpoint), START);
+            let added = added.unwrap().unwrap();
+            // The oldest gives way.
+            assert_eq!(added.replaced.len(), usize::from(endpoint >= MOST_OF_ONE));
         }
         let table = logins.table().unwrap();
         let devices: Vec<&Device> = table.devices_of("ada").collect();
@@ -336,8 +385,9 @@ mod tests {
         let shown = format!("{:?} {:?}", devices[0], devices[0].keys());
         assert!(!shown.contains("push.example.com"), "{shown}");
         let id = devices[0].id().to_owned();
-        assert!(logins.end_device(|device| device.id() == id).unwrap());
-        assert!(!logins.end_device(|device| device.id() == id).unwrap());
+        let end = || logins.end_devices(|device| device.id() == id).unwrap();
+        assert_eq!(end().len(), 1);
+        assert!(end().is_empty());
         assert!(logins.table().unwrap().device(&id).is_none());
     }
 }

@@ -115,11 +115,23 @@ impl Outbox {
                     && one.person.as_ref() == Some(person)
                     && one.done_at.is_some_and(|at| at >= *since)
             }
+            NotificationFilter::Reached { person, recipient } => {
+                one.state == NotificationState::Sent
+                    && one.person.as_ref() == Some(person)
+                    && one.recipient == *recipient
+            }
+            NotificationFilter::NotReached(recipient) => {
+                one.state == NotificationState::Failed && one.recipient == *recipient
+            }
         };
         let mut found: Vec<_> = self.messages.values().filter(is_wanted).cloned().collect();
         match filter {
             NotificationFilter::Question(_) => found.sort_by_key(|one| one.at),
-            NotificationFilter::Failed => found.sort_by_key(|one| std::cmp::Reverse(one.done_at)),
+            NotificationFilter::Failed
+            | NotificationFilter::Reached { .. }
+            | NotificationFilter::NotReached(_) => {
+                found.sort_by_key(|one| std::cmp::Reverse(one.done_at));
+            }
             NotificationFilter::SentTo(..) => found.sort_by_key(|one| one.done_at),
         }
         found.truncate(most);

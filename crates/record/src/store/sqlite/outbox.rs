@@ -149,18 +149,25 @@ impl Sqlite {
             NotificationFilter::SentTo(..) => {
                 "state = 'sent' AND person = ?1 AND done_at >= ?2 ORDER BY done_at, id"
             }
-        };
-        let (text, since) = match filter {
-            NotificationFilter::Question(id) => (Some(id), None),
-            NotificationFilter::Failed => (None, None),
-            NotificationFilter::SentTo(person, since) => (Some(person), Some(millis(*since))),
+            NotificationFilter::Reached { .. } => {
+                "state = 'sent' AND person = ?1 AND recipient = ?2 ORDER BY done_at DESC, id"
+            }
+            NotificationFilter::NotReached(_) => {
+                "state = 'failed' AND recipient = ?1 AND ?2 IS NULL ORDER BY done_at DESC, id"
+            }
         };
         let query = format!("SELECT {NOTIFICATION} FROM notification WHERE {condition} LIMIT ?3");
         let mut file = self.file().await?;
-        let query = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(text)
-            .bind(since)
-            .bind(signed(most));
+        let query = sqlx::query(sqlx::AssertSqlSafe(query));
+        let none = None::<&str>;
+        let query = match filter {
+            NotificationFilter::Question(id) => query.bind(id).bind(none),
+            NotificationFilter::Failed => query.bind(none).bind(none),
+            NotificationFilter::SentTo(person, since) => query.bind(person).bind(millis(*since)),
+            NotificationFilter::Reached { person, recipient } => query.bind(person).bind(recipient),
+            NotificationFilter::NotReached(recipient) => query.bind(recipient).bind(none),
+        };
+        let query = query.bind(signed(most));
         let rows = query.fetch_all(file.connection()?).await?;
         rows.iter().map(notification).collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::outbox::{LEASE, NewMessage};
+use crate::outbox::{LEASE, NewMessage, Reached};
 use crate::store::outbox::{NotificationState, Tried};
 use crate::timeline::TimelineKind;
 
@@ -102,8 +102,24 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
             .unwrap()
             .is_empty()
     );
-    assert!(record.send_again(&failed[0].id).await.unwrap());
-    assert!(!record.send_again(&failed[0].id).await.unwrap());
+    let reached = async |recipient: &str| record.reached("bob", recipient).await.unwrap();
+    let (one, other) = (reached(&failed[0].recipient).await, reached("nobody").await);
+    assert_eq!(one.failed.unwrap().1, failed[0].why.clone().unwrap());
+    assert_eq!(other, Reached::default());
+    let told = reached(&of("slack").recipient).await;
+    assert!(told.at.is_some() && told.failed.is_none(), "{told:?}");
+    let by = "on the command line";
+    assert!(record.send_again(&failed[0], by).await.unwrap());
+    assert!(!record.send_again(&failed[0], by).await.unwrap());
+    let audit = events(&record).await;
+    let mut retried = audit
+        .iter()
+        .filter(|event| event["event"] == "notification-retried");
+    let (event, none) = (retried.next().unwrap(), retried.next());
+    assert_eq!(
+        (&event["by"], &event["channel"], none),
+        (&by.into(), &failed[0].channel.as_str().into(), None)
+    );
     let once_more = record.take_messages(10).await.unwrap();
     assert!(once_more[0].until > record.now());
     let skipped = Tried::Skipped("ended".to_owned());

@@ -1,0 +1,45 @@
+//! The record in a gateway's state folder, as commands find and read it.
+
+use std::path::PathBuf;
+
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::store::{ChainKey, Sqlite};
+
+use crate::failure::Failure;
+
+/// Returns the path of the state folder: the one that was named, else the usual one.
+pub(super) fn path(state: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    state.or_else(StateFolder::usual).ok_or_else(|| {
+        Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
+    })
+}
+
+/// Refuses a state folder without a record.
+pub(super) fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
+    if folder.record().exists() {
+        return Ok(());
+    }
+    let path = folder.path().display();
+    Err(Failure::usage(format!("there is no record in {path}"))
+        .hint("name the gateway's state folder with `--state DIR`."))
+}
+
+/// Returns the state folder, if it holds a gateway's record. Nothing is made in any other.
+pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failure> {
+    let folder = StateFolder::at(&path(state)?);
+    check_exists(&folder)?;
+    let file = folder.record();
+    Sqlite::recognize(&file).await.map_err(|fault| {
+        Failure::usage(format!("{} cannot be read", file.display())).because(fault)
+    })?;
+    Ok(folder)
+}
+
+/// Returns the record of a folder to be read, whatever key its audit was made with.
+pub(super) fn to_read(folder: &StateFolder, key: Option<ChainKey>) -> Sqlite {
+    let store = Sqlite::at(&folder.record()).with_any_key();
+    match key {
+        Some(key) => store.keyed(key),
+        None => store,
+    }
+}
