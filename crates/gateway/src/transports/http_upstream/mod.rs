@@ -293,7 +293,8 @@ impl HttpUpstream {
             let mut headers = parts.map(rounds_headers).unwrap_or_default();
             if outgoing.has_method("tools/call") {
                 let given = outgoing.headers.iter();
-                let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
+                let params =
+                    given.filter(|(name, _)| name.as_str().starts_with(param_headers::PREFIX));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
                 if let (Some(parts), Some(params)) = (parts, &self.state().params) {
                     params.complete(parts, &mut headers);
@@ -485,7 +486,7 @@ impl ServerTransport for HttpUpstream {
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
     ) {
-        let outgoing = Outgoing {
+        let mut outgoing = Outgoing {
             headers: self.headers_for(stream),
             // The relay lets out only frames whose parts can be found.
             index: frame.index(),
@@ -493,6 +494,9 @@ impl ServerTransport for HttpUpstream {
             call,
             delivery,
         };
+        let mut headers = std::mem::take(&mut outgoing.headers);
+        param_headers::remove_unrepeated(outgoing.parts(), &mut headers);
+        outgoing.headers = headers;
         // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
         // lock, so nothing gets in between.
         if self.queued.load(Ordering::Acquire) == 0

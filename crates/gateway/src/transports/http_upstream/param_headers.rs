@@ -7,10 +7,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use serde_json::{Map, Value};
 
-use crate::headers::in_header;
+use crate::headers::{in_header, repeats};
 use mcp_elicit_core::wire::{Frame, FramePart};
 
 const MARK: &str = "x-mcp-header";
+/// The begin of the names of such headers.
+pub(super) const PREFIX: &str = "mcp-param-";
 
 /// The headers of each tool, as last listed.
 #[derive(Default)]
@@ -60,15 +62,60 @@ impl ParamHeaders {
             let value = path
                 .iter()
                 .try_fold(&arguments, |value, step| value.get(step));
-            let text = match value {
-                Some(Value::String(text)) => text.clone(),
-                Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
-                _ => continue,
+            let Some(text) = value.and_then(text_of) else {
+                continue;
             };
             if let Ok(value) = HeaderValue::from_str(&in_header(&text)) {
                 headers.entry(name).or_insert(value);
             }
         }
+    }
+}
+
+/// Removes the headers that a client sent beside its call and that repeat no argument of it. The server might act on them, and
+/// neither a rule nor a person has seen them.
+pub(super) fn remove_unrepeated(frame: Option<Frame<'_>>, headers: &mut HeaderMap) {
+    let is_param = |name: &HeaderName| name.as_str().starts_with(PREFIX);
+    let names: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_param(name))
+        .cloned()
+        .collect();
+    if names.is_empty() {
+        return;
+    }
+    let member = frame.and_then(|frame| frame.member(FramePart::Params, "arguments"));
+    let arguments: Value = member
+        .and_then(|all| serde_json::from_str(all).ok())
+        .unwrap_or_default();
+    let mut texts = Vec::new();
+    collect_texts(&arguments, &mut texts);
+    for name in names {
+        let mut values = headers.get_all(&name).iter();
+        // Of two, another reader might take the other.
+        let only = values.next().filter(|_| values.next().is_none());
+        if !only.is_some_and(|value| texts.iter().any(|text| repeats(value, text))) {
+            headers.remove(&name);
+        }
+    }
+}
+
+/// Collects the values that a header can repeat.
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members
+            .values()
+            .for_each(|member| collect_texts(member, texts)),
+        other => texts.extend(text_of(other)),
+    }
+}
+
+/// Returns a value as a header repeats it, before its encoding.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -79,7 +126,7 @@ fn marked(schema: &Value, way: &mut Vec<String>, found: &mut Vec<(Vec<String>, H
     for (name, property) in properties {
         way.push(name.clone());
         if let Some(header) = property[MARK].as_str().filter(|header| !header.is_empty())
-            && let Ok(header) = HeaderName::try_from(format!("mcp-param-{header}"))
+            && let Ok(header) = HeaderName::try_from(format!("{PREFIX}{header}"))
         {
             found.push((way.clone(), header));
         }
@@ -121,5 +168,38 @@ mod tests {
         assert_eq!(completed(&params, call, own)["mcp-param-region"], "own");
         let none = call.replace("\"zürich\"", "null").replace("run", "walk");
         assert!(completed(&params, &none, HeaderMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_header_that_repeats_no_argument_goes_no_further() {
+        let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run","arguments":{"region":"zürich","at":{"dry":true,"n":3}}}}"#;
+        let index = FrameIndex::at(call.as_bytes()).unwrap();
+        let left = |frame: Option<Frame<'_>>| {
+            let all = [
+                ("mcp-param-region", "=?base64?esO8cmljaA==?="),
+                ("mcp-param-dry", "true"),
+                ("mcp-param-n", "3"),
+                ("mcp-param-evil", "production"),
+                ("mcp-param-two", "true"),
+                ("mcp-param-two", "3"),
+                ("traceparent", "00"),
+            ];
+            let mut headers = HeaderMap::new();
+            for (name, value) in all {
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            remove_unrepeated(frame, &mut headers);
+            headers.keys().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            left(Some(Frame::of_text(call, &index))),
+            [
+                "mcp-param-region",
+                "mcp-param-dry",
+                "mcp-param-n",
+                "traceparent"
+            ]
+        );
+        assert_eq!(left(None), ["traceparent"]);
     }
 }
