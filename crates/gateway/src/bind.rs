@@ -17,7 +17,7 @@ use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, People, QuestionFacts, Rules,
 };
 use mcp_elicit_record::grants::ApprovalGrant;
-use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller};
+use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller, mail_digest};
 use mcp_elicit_relay::decisions::{
     Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
 };
@@ -71,11 +71,16 @@ impl Binding {
     ) -> Result<PeopleAsked, RuleRefusal> {
         let asked = rules.people().named(&plan.ask.to);
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let entry = rules.people().people.get(&caller.person);
+        let mail = entry.and_then(|entry| entry.mail.as_deref());
+        let file_subject = entry.and_then(|entry| entry.subject.clone());
         let team_caller = TeamCaller {
             person: known(&caller.person),
             issuer: caller.issuer.clone(),
             subject: caller.subject.clone(),
             name: caller.name.clone(),
+            mail_digest: mail.map(mail_digest).unwrap_or_default(),
+            file_subject: file_subject.unwrap_or_default(),
             is_nobody: *self.caller.get().person() == CallingPerson::Nobody,
         };
         let team = Team::new(rule, digest, team_caller, plan, asked, self.usual);

@@ -13,7 +13,7 @@ use mcp_elicit_forms::web::{
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_policy::people::Group;
-use mcp_elicit_policy::quorum::{Denied, Digest, State};
+use mcp_elicit_policy::quorum::{Denied, Digest, Membership as _, State};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, Team, TeamAct};
@@ -45,7 +45,9 @@ pub async fn team_view(
     let quorum = team.quorum();
     let me = viewer.person().map(|signed_in| signed_in.person.as_str());
     let is_excluded = quorum.excludes_caller() && standing.is_caller;
-    let is_unknown = quorum.excludes_caller() && people.is_caller_unknown();
+    let may_be_caller = me.is_some_and(|me| !people.is_other(me));
+    let is_unknown =
+        quorum.excludes_caller() && (people.is_caller_unknown() || may_be_caller && !is_excluded);
     let has_handed_on = me.is_some_and(|me| quorum.has_handed_on(me));
     let may_act = row.lifecycle.is_open()
         && people.may_act(viewer, row)
@@ -371,6 +373,12 @@ pub fn sentence(denied: Denied) -> String {
             "There is nothing to confirm any more: the answers were taken away."
         }
         Denied::AlreadyVoted => "You have agreed already. Others have to agree, too.",
+        Denied::AlreadyVotedAs => {
+            "You have agreed already, under another name. Others have to agree, too."
+        }
+        Denied::VoterUnknown => {
+            "Somebody has agreed who may be you under another name: nothing known of the two tells them apart. Somebody else has to agree."
+        }
         Denied::Ended => "The question has ended.",
         Denied::LoginTooOld => "Your login is too old for this question: log in again.",
         Denied::NotOffered => "That is not offered for this question.",

@@ -9,6 +9,7 @@
 //! | [`facts`] | the facts about one call and one question that rules are matched with |
 //! | [`access`] | the table of role by action |
 //! | [`quorum`] | the acts of people on one question, as transitions |
+//! | [`identity`] | what is known of a person beside the name, so that one person does not count as two |
 //! | [`schedule`] | reminders, escalations and the deadline of one question |
 //! | [`defect`] | mistakes in a file, each with its line and column |
 //! | [`document`] | TOML values with their places |
@@ -21,6 +22,7 @@ pub mod defect;
 pub mod document;
 pub mod facts;
 mod glob;
+pub mod identity;
 pub mod people;
 pub mod quorum;
 pub mod rules;

@@ -14,16 +14,18 @@
 //! | time out, withdraw | timer; call or administrator | ended | ended |
 //!
 //! *Eligible* is judged at the act and again, for every vote, when the last one completes the question: a vote of somebody who is
-//! not eligible any more is dropped, and the votes of the others for the same answers stay. Who has handed the question on acts again
+//! not eligible any more is dropped, and the votes of the others for the same answers stay. A vote is kept with the [`Identity`] of
+//! its person: the same person does not vote again under another name. Who has handed the question on acts again
 //! once it is handed back to them by name. Answers themselves are not here, only their digests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::{Identity, Sameness};
 use crate::people::Addressee;
 use crate::rules::Plan;
 
@@ -46,6 +48,14 @@ pub trait Membership: Send + Sync {
     /// Returns `true` if it is known that the person does not make the call.
     fn is_other(&self, person: &str) -> bool {
         !self.is_caller(person)
+    }
+    /// Returns what is known of the person now, beside the name.
+    fn identity(&self, _person: &str) -> Identity {
+        Identity::default()
+    }
+    /// Returns `true` if the file names the person now, so that another name of the file is another person.
+    fn is_in_file(&self, _person: &str) -> bool {
+        true
     }
 }
 
@@ -120,6 +130,12 @@ pub enum Denied {
     /// This person has agreed already.
     #[error("this person has agreed already")]
     AlreadyVoted,
+    /// This person has agreed already, under another name.
+    #[error("this person has agreed already, under another name")]
+    AlreadyVotedAs,
+    /// Somebody has agreed who may be this person under another name.
+    #[error("it is not known whether this person has agreed already, under another name")]
+    VoterUnknown,
     /// The question has ended.
     #[error("the question has ended")]
     Ended,
@@ -155,6 +171,8 @@ impl Denied {
             Self::Changed => "changed",
             Self::NothingFilled => "nothing-filled",
             Self::AlreadyVoted => "already-voted",
+            Self::AlreadyVotedAs => "already-voted-as",
+            Self::VoterUnknown => "voter-unknown",
             Self::Ended => "ended",
             Self::LoginTooOld => "login-too-old",
             Self::NotOffered => "not-offered",
@@ -239,6 +257,9 @@ pub struct Quorum {
     /// Those whose votes for the entered answers were dropped, since they are not eligible any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<String>,
+    /// The identities of those who agree, by name, as they were when they agreed. Questions that an earlier version stored have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    identities: BTreeMap<String, Identity>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,6 +294,7 @@ impl Quorum {
             version: 0,
             state: State::Open,
             dropped: Vec::new(),
+            identities: BTreeMap::new(),
         }
     }
 
@@ -355,7 +377,9 @@ impl Quorum {
     pub fn people_left(&self, people: &dyn Membership) -> Option<usize> {
         let mut found = BTreeSet::new();
         let mut has_caller = false;
-        for to in self.to.iter().chain(self.delegates()) {
+        let delegates = self.delegates();
+        let delegates = delegates.filter(|to| self.is_still_delegate(to, people));
+        for to in self.to.iter().chain(delegates) {
             match to {
                 Addressee::Caller => has_caller = !self.not_caller,
                 Addressee::Person(name) => {
@@ -470,6 +494,7 @@ impl Quorum {
         };
         next.state = State::Open;
         next.dropped.clear();
+        next.identities.clear();
         (next.to, next.asked) = (to, asked);
         next.delegations.clear();
         next.claim = None;
@@ -506,14 +531,32 @@ impl Quorum {
             return Some(0);
         }
         let delegated = self.delegations.iter();
-        let to_person = delegated.filter(|step| reaches(&step.to, person, people));
+        let to_person = delegated.filter(|step| {
+            reaches(&step.to, person, people) && self.is_still_delegate(&step.to, people)
+        });
         to_person.map(|step| step.depth).min()
+    }
+
+    /// Returns `true` if the question may be handed on to them now: a person who was chosen as a member of a group must still be one.
+    fn is_still_delegate(&self, to: &Addressee, people: &dyn Membership) -> bool {
+        match to {
+            Addressee::Person(name) => self.may_go_to(name, people),
+            Addressee::Caller | Addressee::Group(_) => true,
+        }
+    }
+
+    /// Returns `true` if this person is among those who are asked, or to whom the question may be handed on.
+    fn may_go_to(&self, person: &str, people: &dyn Membership) -> bool {
+        let mut allowed = self.to.iter().chain(&self.delegate_to);
+        allowed.any(|addressee| reaches(addressee, person, people))
     }
 
     /// Refuses a person to whom the question is not addressed, or whom the rule forbids.
     fn eligible(&self, person: &str, people: &dyn Membership) -> Result<u8, Denied> {
         let Some(depth) = self.depth(person, people) else {
-            let was_asked = self.asked.iter().any(|asked| asked == person);
+            let is_delegate = |to: &Addressee| matches!(to, Addressee::Person(to) if to == person);
+            let was_asked =
+                self.asked.iter().any(|asked| asked == person) || self.delegates().any(is_delegate);
             return Err(if was_asked {
                 Denied::LeftGroup
             } else {
@@ -562,6 +605,8 @@ impl Quorum {
             votes: vec![person.to_owned()],
         };
         next.dropped.clear();
+        next.identities.clear();
+        next.keep_identity(person, people);
         next.complete(people, &mut notices);
         Ok((next, notices))
     }
@@ -586,11 +631,45 @@ impl Quorum {
         if votes.iter().any(|voter| voter == person) {
             return Err(Denied::AlreadyVoted);
         }
+        self.check_is_another(votes, person, people)?;
         votes.push(person.to_owned());
+        next.keep_identity(person, people);
         next.dropped.retain(|other| other != person);
         let mut notices = Vec::new();
         next.complete(people, &mut notices);
         Ok((next, notices))
+    }
+
+    fn keep_identity(&mut self, person: &str, people: &dyn Membership) {
+        let identity = people.identity(person);
+        if identity.is_empty() {
+            self.identities.remove(person);
+        } else {
+            self.identities.insert(person.to_owned(), identity);
+        }
+    }
+
+    /// Refuses a person who is one of these voters under another name, or who may be.
+    fn check_is_another(
+        &self,
+        voters: &[String],
+        person: &str,
+        people: &dyn Membership,
+    ) -> Result<(), Denied> {
+        let (own, is_in_file) = (people.identity(person), people.is_in_file(person));
+        for voter in voters {
+            let now = people.identity(voter);
+            let known = self.identities.get(voter);
+            // The file may have given the name to somebody else since.
+            let is_still = known.is_none_or(|known| known.compare(&now, false) == Sameness::Same);
+            let are_in_file = is_in_file && is_still && people.is_in_file(voter);
+            match own.compare(known.unwrap_or(&now), are_in_file) {
+                Sameness::Same => return Err(Denied::AlreadyVotedAs),
+                Sameness::Unknown => return Err(Denied::VoterUnknown),
+                Sameness::Different => {}
+            }
+        }
+        Ok(())
     }
 
     /// Ends the question if enough people agree, after every vote was judged again.
@@ -653,9 +732,8 @@ impl Quorum {
             Addressee::Caller => false,
             Addressee::Group(_) => self.to.contains(&to) || self.delegate_to.contains(&to),
             Addressee::Person(name) => {
-                let mut allowed = self.to.iter().chain(&self.delegate_to);
                 name != person
-                    && allowed.any(|addressee| reaches(addressee, name, people))
+                    && self.may_go_to(name, people)
                     && (!self.not_caller || people.is_other(name))
             }
         };

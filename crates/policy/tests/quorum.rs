@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::Addressee;
+use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::quorum::{
     Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
 };
@@ -56,6 +57,34 @@ impl Membership for Claimed {
 
     fn is_caller(&self, _: &str) -> bool {
         false
+    }
+}
+
+/// Everybody is in the group `ops`. Names before the dot are those of people, and only names in capitals are in the file.
+struct Named {
+    knows_subjects: bool,
+}
+
+impl Membership for Named {
+    fn is_member(&self, group: &str, _: &str) -> bool {
+        group == "ops"
+    }
+
+    fn is_caller(&self, _: &str) -> bool {
+        false
+    }
+
+    fn identity(&self, person: &str) -> Identity {
+        let (subject, _) = person.split_once('.').unwrap();
+        if self.knows_subjects {
+            Identity::default().with_login("issuer", &subject.to_lowercase())
+        } else {
+            Identity::default()
+        }
+    }
+
+    fn is_in_file(&self, person: &str) -> bool {
+        person.chars().all(|letter| !letter.is_lowercase())
     }
 }
 
@@ -456,7 +485,9 @@ impl Reference {
     fn asked(&self, who: &str, world: &World) -> bool {
         let by_rule =
             |who: &str| world.ops.contains(who) || self.leads_asked && world.leads.contains(who);
-        by_rule(who) || self.given_away.iter().any(|(_, to, _)| to == who)
+        // A person who was chosen as a member of a group must still be one of it, or of the other.
+        let is_member = world.ops.contains(who) || world.leads.contains(who);
+        by_rule(who) || is_member && self.given_away.iter().any(|(_, to, _)| to == who)
     }
 
     fn depth(&self, who: &str, world: &World) -> usize {
@@ -653,4 +684,61 @@ proptest! {
             prop_assert_eq!(quorum.version(), reference.changes);
         }
     }
+}
+
+#[test]
+fn one_person_agrees_once_under_whatever_name() {
+    let known = Named {
+        knows_subjects: true,
+    };
+    let (filled, _) = act_among(&asked(2, false), "a.1", fill(1, 0), &known).unwrap();
+    for (name, what) in [
+        ("a.2", confirm(1)),
+        ("a.2", fill(1, 1)),
+        ("A.3", confirm(1)),
+    ] {
+        let refused = act_among(&filled, name, what, &known).unwrap_err();
+        assert_eq!(refused, Denied::AlreadyVotedAs, "{name}");
+    }
+    // It is kept with the vote: what is known of the old name now does not matter.
+    let stored: Quorum = serde_json::from_str(&serde_json::to_string(&filled).unwrap()).unwrap();
+    assert_eq!(stored, filled);
+    let (ended, _) = act_among(&stored, "b.1", confirm(1), &known).unwrap();
+    assert_eq!(ended.votes(), ["a.1", "b.1"]);
+    // Other answers are not a second vote.
+    let (edited, _) = act_among(&filled, "a.2", fill(2, 1), &known).unwrap();
+    assert_eq!(edited.votes(), ["a.2"]);
+}
+
+#[test]
+fn of_whom_nothing_is_known_does_not_agree_beside_somebody_else_but_two_of_the_file_do() {
+    let unknown = Named {
+        knows_subjects: false,
+    };
+    let (filled, _) = act_among(&asked(2, false), "A.1", fill(1, 0), &unknown).unwrap();
+    let refused = act_among(&filled, "b.1", confirm(1), &unknown).unwrap_err();
+    assert_eq!(refused, Denied::VoterUnknown);
+    act_among(&filled, "B.1", confirm(1), &unknown).unwrap();
+    // A vote of an earlier version has no identity, and the name stands for the person.
+    let text = serde_json::to_string(&filled).unwrap();
+    assert!(!text.contains("identities"), "{text}");
+}
+
+#[test]
+fn who_was_chosen_as_a_member_of_a_group_answers_as_long_as_they_are_one() {
+    let handed = done(&asked(2, false), "a", Act::Delegate { to: person("b") });
+    let to_lead = done(&handed, "c", Act::Delegate { to: person("d") });
+    let mut later = world();
+    later.ops.remove("b");
+    assert_eq!(
+        act(&to_lead, "b", fill(1, 0), &later).unwrap_err(),
+        Denied::LeftGroup
+    );
+    let (filled, _) = act(&to_lead, "d", fill(1, 0), &later).unwrap();
+    assert_eq!(filled.votes(), ["d"]);
+    later.leads.remove("d");
+    assert_eq!(
+        act(&to_lead, "d", fill(1, 0), &later).unwrap_err(),
+        Denied::LeftGroup
+    );
 }

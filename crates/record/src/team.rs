@@ -58,6 +58,12 @@ pub struct TeamCaller {
     /// The name for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The digest of the mail address that the file had for the person when the call was made; empty where it had none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mail_digest: String,
+    /// The subject that the file had for the person then; empty where it had none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file_subject: String,
     /// `true` if it is a program that works by itself, so that no person makes the call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_nobody: bool,
@@ -337,6 +343,12 @@ pub fn digest_of(content: Option<&str>) -> Digest {
     hash.update(if content.is_some() { b"form" } else { b"link" });
     hash.update(content.unwrap_or_default());
     hash.finalize().into()
+}
+
+/// Returns the digest of a mail address, by which two names of one person are told: the record keeps no address.
+pub fn mail_digest(mail: &str) -> String {
+    let digest = Sha256::digest(format!("mail {}", mail.to_lowercase()));
+    HEXLOWER.encode(&digest)
 }
 
 impl Record {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::rules::Decision;
 use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller};
+use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller, mail_digest};
 use mcp_elicit_record::{
     Commit, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
     audit, clock,
@@ -35,6 +36,14 @@ impl Membership for InFile<'_> {
 
     fn is_caller(&self, _: &str) -> bool {
         false
+    }
+
+    fn identity(&self, person: &str) -> Identity {
+        let entry = self.0.people.get(person);
+        let mail = entry.and_then(|entry| entry.mail.as_deref());
+        mail.map_or_else(Identity::default, |mail| {
+            Identity::default().with_mail(&mail_digest(mail))
+        })
     }
 }
 

@@ -1,5 +1,8 @@
 //! The people, groups and roles of the moment, and the rights of a viewer towards a question.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,10 +10,12 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::access::{self, Action, Standing};
+use mcp_elicit_policy::identity::{Identity, Sameness};
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{ListKeys, Row};
+use mcp_elicit_record::team::{TeamCaller, mail_digest};
 
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
@@ -63,6 +68,8 @@ pub struct QuestionPeople<'a> {
     by_subject: Option<String>,
     /// `true` if no person makes the call.
     is_nobody: bool,
+    /// The identity of the person who makes the call.
+    identity: Identity,
 }
 
 impl Directory {
@@ -252,6 +259,7 @@ impl DirectoryNow {
                 named,
                 by_subject,
                 is_nobody: false,
+                identity: Identity::default(),
             };
         };
         let caller = &team.caller;
@@ -260,7 +268,49 @@ impl DirectoryNow {
             named: caller.person.clone(),
             by_subject: self.caller(&caller.issuer, &caller.subject),
             is_nobody: caller.is_nobody,
+            identity: self.identity_of_caller(caller),
         }
+    }
+
+    /// Returns what is known of a person beside the name: the subject and mail address of the file, and those of the latest login.
+    pub fn identity_of(&self, person: &str) -> Identity {
+        let entry = self.rules.people().people.get(person);
+        let subject = entry.and_then(|entry| entry.subject.as_deref());
+        let mut identity = Identity::default();
+        if let Some(subject) = subject {
+            identity = identity.with_login(&self.issuer, subject);
+        }
+        if let Some(mail) = entry.and_then(|entry| entry.mail.as_deref()) {
+            identity = identity.with_mail(&mail_digest(mail));
+        }
+        if let Some((issuer, known, mail)) = self.known.latest_login(person) {
+            // The file may have bound the name to another subject since.
+            if subject.is_none_or(|subject| subject == known) {
+                identity = identity.with_login(issuer, known);
+                if let Some(mail) = mail {
+                    identity = identity.with_mail(&mail_digest(mail));
+                }
+            }
+        } else if let Some((issuer, subject)) = person.split_once(' ') {
+            identity = identity.with_login(issuer, subject);
+        }
+        identity
+    }
+
+    /// Returns what is known of the person who makes a call, with what the file said of them when the call was made.
+    fn identity_of_caller(&self, caller: &TeamCaller) -> Identity {
+        let named = caller.person.as_deref();
+        let mut identity = named.map_or_else(Identity::default, |name| self.identity_of(name));
+        if !caller.subject.is_empty() {
+            identity = identity.with_login(&caller.issuer, &caller.subject);
+        }
+        if !caller.file_subject.is_empty() {
+            identity = identity.with_login(&self.issuer, &caller.file_subject);
+        }
+        if !caller.mail_digest.is_empty() {
+            identity = identity.with_mail(&caller.mail_digest);
+        }
+        identity
     }
 
     /// Returns the person with this subject; `None` for a subject of another issuer than that at which people log in.
@@ -379,7 +429,26 @@ impl Membership for QuestionPeople<'_> {
     }
 
     fn is_other(&self, person: &str) -> bool {
-        !self.is_caller_unknown() && !self.is_caller(person)
+        if self.is_nobody {
+            return !self.is_caller(person);
+        }
+        if self.is_caller_unknown() || self.is_caller(person) {
+            return false;
+        }
+        let callers = [&self.named, &self.by_subject];
+        let mut callers = callers.into_iter().flatten();
+        let are_in_file = self.is_in_file(person) && callers.all(|caller| self.is_in_file(caller));
+        let own = self.directory.identity_of(person);
+        own.compare(&self.identity, are_in_file) == Sameness::Different
+    }
+
+    fn identity(&self, person: &str) -> Identity {
+        self.directory.identity_of(person)
+    }
+
+    fn is_in_file(&self, person: &str) -> bool {
+        let people = self.directory.rules.people();
+        people.people.contains_key(person)
     }
 
     fn members(&self, group: &str) -> Option<Vec<String>> {

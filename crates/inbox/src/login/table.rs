@@ -269,6 +269,12 @@ impl LoginTable {
         people.filter_map(move |(person, known)| named((person.as_str(), known)))
     }
 
+    /// Returns the issuer, the subject and the verified mail address of the latest login of a person.
+    pub(crate) fn latest_login(&self, person: &str) -> Option<(&str, &str, Option<&str>)> {
+        let known = self.people.get(person)?;
+        Some((&known.issuer, &known.subject, known.mail.as_deref()))
+    }
+
     /// Returns the claims of a person, unless they are older than `stale`.
     pub fn claims(&self, person: &str, stale: Duration, now: Timestamp) -> &[String] {
         self.people

@@ -260,7 +260,10 @@ impl Relay {
         let edits = Edits::read(&text, &answers);
         let rule = &approval.people.rule;
         let refusal = if reply["action"] == "accept" {
-            self.refusal_of_edits(now, client.kind, edits.as_ref(), rule)
+            match &edits {
+                Some(_) => self.refusal_of_edits(now, client.kind, edits.as_ref(), rule),
+                None => self.refusal_of_waiting(now, client.kind, &summary),
+            }
         } else {
             Some(format!(
                 "the people whom the rule `{rule}` asks did not approve this call"
@@ -319,6 +322,22 @@ impl Relay {
         Some(format!(
             "an approver changed the arguments of this call, and {why}"
         ))
+    }
+
+    /// Judges a call again that has waited and is unchanged: the rules may be others now, and refuse it. Rules that ask for approval leave
+    /// the question to those who were asked. Returns why it is refused, if it is.
+    fn refusal_of_waiting(
+        &self,
+        now: Timestamp,
+        kind: CallKind,
+        summary: &CallSummary,
+    ) -> Option<String> {
+        let decisions = self.settings.decisions.as_ref()?;
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        match decisions.admit(now, summary, tool) {
+            Admission::Refuse(refusal) => Some(format!("it was approved, and now {refusal}")),
+            Admission::Free | Admission::Approve(_) | Admission::Granted(..) => None,
+        }
     }
 
     /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns

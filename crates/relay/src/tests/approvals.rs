@@ -1,5 +1,6 @@
 //! Rules before a call and when a server asks: refused, approved, declined, left and made again, in every pair of eras.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,10 +19,15 @@ struct Fixed {
     admit: Option<Admission>,
     plan: Option<Planned>,
     approved: Mutex<Vec<String>>,
+    /// `true` once the rules are others, which refuse every call.
+    refuses_now: AtomicBool,
 }
 
 impl Decisions for Fixed {
     fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        if self.refuses_now.load(Ordering::SeqCst) {
+            return Admission::Refuse(refusal());
+        }
         self.admit.clone().unwrap_or(Admission::Free)
     }
 
@@ -173,6 +179,26 @@ fn an_approved_call_is_made_once_and_its_result_says_so() {
         );
         assert_eq!(world.store[&open[0]].deliveries, 1);
         assert_eq!(fixed.approved.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_call_that_the_rules_refuse_by_the_time_it_is_approved_is_not_made() {
+    for eras in ERAS {
+        let (mut world, fixed, id) = called(eras, approval());
+        fixed.refuses_now.store(true, Ordering::SeqCst);
+        let open = world.open_to_people();
+        assert!(world.answer(&open[0], Action::Accept));
+        world.settle();
+        assert_eq!(tool_calls(&world), 0, "{eras:?}");
+        let said = response(&world, id).to_string();
+        assert!(
+            said.contains("`never` refuses it: not here") && !said.contains("did not approve"),
+            "{said}"
+        );
+        assert!(fixed.approved.lock().unwrap().is_empty());
+        // The approval serves no other call.
+        assert_eq!(world.store[&open[0]].deliveries, 1);
     }
 }
 
