@@ -77,6 +77,10 @@ pub enum Reason {
     Refused(u16),
     /// The receiver refused the credentials.
     Credentials,
+    /// The credentials lack a right that the message needs.
+    MissingScope,
+    /// The sender is not a member of the channel.
+    NotInChannel,
     /// The receiver takes no more messages for now.
     TooMany,
     /// The recipient has no usable address on this channel.
@@ -100,6 +104,8 @@ impl Reason {
             Self::TimedOut => "timed-out",
             Self::Refused(_) => "refused",
             Self::Credentials => "credentials",
+            Self::MissingScope => "missing-scope",
+            Self::NotInChannel => "not-in-channel",
             Self::TooMany => "too-many",
             Self::Address => "address",
             Self::PrivateAddress => "private-address",
@@ -118,6 +124,8 @@ impl fmt::Display for Reason {
             Self::TimedOut => "the receiver did not answer in time",
             Self::Refused(code) => return write!(f, "the receiver refused with {code}"),
             Self::Credentials => "the receiver refused the credentials",
+            Self::MissingScope => "the app lacks a scope: add it and install the app again",
+            Self::NotInChannel => "the app is not in the channel: invite it",
             Self::TooMany => "the receiver takes no more messages for now",
             Self::Address => "the recipient has no usable address on this channel",
             Self::PrivateAddress => "the address leads to a private network",

@@ -74,8 +74,10 @@ fn read(reply: &crate::http::Reply) -> Result<Value, ChannelError> {
     Err(match value["error"].as_str() {
         Some(
             "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired"
-            | "no_permission" | "missing_scope",
+            | "no_permission",
         ) => ChannelError::Permanent(Reason::Credentials),
+        Some("missing_scope") => ChannelError::Permanent(Reason::MissingScope),
+        Some("not_in_channel") => ChannelError::Permanent(Reason::NotInChannel),
         Some(
             "users_not_found" | "user_not_found" | "channel_not_found" | "is_archived"
             | "message_not_found",
@@ -90,4 +92,39 @@ fn read(reply: &crate::http::Reply) -> Result<Value, ChannelError> {
         Some("msg_too_long" | "view_too_large") => ChannelError::Permanent(Reason::TooLarge),
         _ => ChannelError::Permanent(Reason::Refused(reply.status)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Reply;
+
+    #[test]
+    fn an_error_of_slack_says_what_to_do_about_it() {
+        for (error, expected) in [
+            (
+                "missing_scope",
+                ChannelError::Permanent(Reason::MissingScope),
+            ),
+            (
+                "not_in_channel",
+                ChannelError::Permanent(Reason::NotInChannel),
+            ),
+            ("invalid_auth", ChannelError::Permanent(Reason::Credentials)),
+            ("channel_not_found", ChannelError::AddressGone),
+            ("fatal_error", ChannelError::retry(Reason::Refused(200))),
+            (
+                "never heard of",
+                ChannelError::Permanent(Reason::Refused(200)),
+            ),
+        ] {
+            let body = serde_json::json!({"ok": false, "error": error}).to_string();
+            let reply = Reply {
+                status: 200,
+                body: body.into(),
+                retry_after: None,
+            };
+            assert_eq!(read(&reply).unwrap_err(), expected, "{error}");
+        }
+    }
 }

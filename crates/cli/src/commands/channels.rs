@@ -30,6 +30,9 @@ the receiver said no for good, it has failed. Reasons, among others:
   unreachable     nothing answers at the receiver's address
   tls             the receiver's certificate is not trusted
   credentials     the password or token is refused
+  missing-scope   the Slack app lacks a scope: add it, and install the app again
+  not-in-channel  the Slack app is not in that channel: invite it
+  address         there is no address for that person or group on the channel
   refused         the receiver says no, such as to an address that it does not know
   address-gone    the channel, workspace or address no longer exists, or the channel is not in the gateway's file any more
   too-late        its time was over before it could be sent

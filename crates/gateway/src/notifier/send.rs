@@ -87,14 +87,20 @@ impl Notifier {
     }
 
     async fn finish(&self, message: &Notification, tried: Tried) -> Result<(), RecordError> {
-        if let Tried::Failed(why) = &tried {
-            let Notification {
-                id,
-                channel,
-                question,
-                ..
-            } = message;
-            tracing::warn!(%id, %channel, %question, %why, "a message could not be sent");
+        let Notification {
+            id,
+            channel,
+            question,
+            ..
+        } = message;
+        match &tried {
+            Tried::Failed(why) => {
+                tracing::warn!(%id, %channel, %question, %why, "a message could not be sent");
+            }
+            Tried::Later(_, why) if message.attempts <= 1 => {
+                tracing::warn!(%id, %channel, %question, %why, "a message could not be sent; it is tried again");
+            }
+            Tried::Later(..) | Tried::Sent(_) | Tried::Skipped(_) => {}
         }
         self.record.tried(message, tried).await?;
         Ok(())
