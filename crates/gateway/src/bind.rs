@@ -11,6 +11,7 @@ use mcp_elicit_core::form::Kind;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
 use mcp_elicit_policy::{
@@ -115,6 +116,26 @@ impl Binding {
         refuses.then(|| self.refused(rule, CALLER_UNKNOWN, call))
     }
 
+    /// Returns the refusal where people would be asked about a call of which no page shows all.
+    fn refuses_unshown(&self, rule: &str, call: Option<&CallSummary>) -> Option<RuleRefusal> {
+        let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
+        let arguments = call?.arguments.as_deref().unwrap_or_default();
+        let why = if is_longer(arguments, sanitize::ARGUMENTS) {
+            format!(
+                "people cannot be shown all of it, since its arguments have more than {} characters",
+                sanitize::ARGUMENTS
+            )
+        } else if is_longer(&call?.target, sanitize::DESCRIPTION) {
+            format!(
+                "people cannot be shown all of it, since its name has more than {} characters",
+                sanitize::DESCRIPTION
+            )
+        } else {
+            return None;
+        };
+        Some(self.refused(rule, &why, call))
+    }
+
     fn refused(&self, rule: &str, reason: &str, call: Option<&CallSummary>) -> RuleRefusal {
         self.teams.tell(RulesEvent::Refused {
             rule: rule.to_owned(),
@@ -153,6 +174,9 @@ impl Decisions for Binding {
                 Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
+                if let Some(refusal) = self.refuses_unshown(rule, Some(call)) {
+                    return Admission::Refuse(refusal);
+                }
                 let digest = approval_digest(rule, &approval);
                 if let Some(refusal) =
                     self.refuses_unknown(&rules, &caller, rule, &approval.plan, Some(call))
@@ -201,7 +225,10 @@ impl Decisions for Binding {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = digest_of(&[rule, &format!("{plan:?}")]);
                 let call = call.map(|(call, _)| call);
-                if let Some(refusal) = self.refuses_unknown(&rules, &caller, rule, &plan, call) {
+                let refusal = self.refuses_unshown(rule, call);
+                let refusal =
+                    refusal.or_else(|| self.refuses_unknown(&rules, &caller, rule, &plan, call));
+                if let Some(refusal) = refusal {
                     return Planned::Refuse(refusal);
                 }
                 match self.people_asked(&rules, &caller, rule, &plan, &digest, false) {
@@ -680,6 +707,56 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(after.grants().await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_about_a_call_that_no_page_shows_in_full() {
+        let (binding, mut changes) = binding();
+        let now = Timestamp::from_millis(1_000);
+        let arguments = |characters: usize| {
+            let around = r#"{"environment":"production","x":""}"#.len();
+            let long = "ü".repeat(characters - around);
+            format!(r#"{{"environment":"production","x":"{long}"}}"#)
+        };
+        let request = ElicitRequest::form(
+            "Who?",
+            &serde_json::json!({"type": "object", "properties": {}}),
+        );
+        let question = QuestionParts {
+            request: &request,
+            form: None,
+            has_credentials: false,
+        };
+        let whole = arguments(sanitize::ARGUMENTS);
+        let longer = arguments(sanitize::ARGUMENTS + 1);
+        let name = "delete_".repeat(1_000);
+        for (target, arguments, is_shown) in [
+            ("delete_a", &*whole, true),
+            ("delete_a", &*longer, false),
+            (&*name, "{}", false),
+        ] {
+            match binding.admit(now, &call(target, Some(arguments)), None) {
+                Admission::Approve(_) => assert!(is_shown),
+                Admission::Refuse(refusal) => {
+                    assert!(
+                        !is_shown && refusal.to_string().contains("more than"),
+                        "{refusal}"
+                    );
+                    let told = format!("{:?}", changes.try_recv().unwrap());
+                    assert!(
+                        told.contains("Refused") && told.contains("careful"),
+                        "{told}"
+                    );
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        for (arguments, is_shown) in [(&whole, true), (&longer, false)] {
+            let call = call("put_a", Some(arguments));
+            let planned = binding.plan(now, Some((&call, None)), question);
+            assert_eq!(matches!(planned, Planned::People(_)), is_shown);
+            assert_eq!(matches!(planned, Planned::Refuse(_)), !is_shown);
+        }
     }
 
     #[test]

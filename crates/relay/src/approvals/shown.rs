@@ -2,28 +2,67 @@
 
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::{Id, meta};
+use serde_json::value::RawValue;
 
+use crate::CallKind;
 use crate::frame_edit;
+use crate::log_levels::LogLevel;
 
-/// The members of a call's params that are shown to approvers, or say nothing to a tool.
-const SHOWN: [&str; 5] = ["name", "uri", "arguments", "_meta", "task"];
+/// Returns the members of a call's params that are shown to approvers, or say nothing to what is called.
+fn shown(kind: CallKind) -> &'static [&'static str] {
+    match kind {
+        CallKind::Tool => &["name", "arguments", "_meta", "task"],
+        CallKind::Prompt => &["name", "arguments", "_meta"],
+        CallKind::Resource => &["uri", "_meta"],
+    }
+}
 
 /// Returns `true` if a call has no member beside those of the protocol, which an approver would not see.
-pub(super) fn has_only_shown(frame: Frame<'_>) -> bool {
+pub(super) fn has_only_shown(kind: CallKind, frame: Frame<'_>) -> bool {
     let Some(params) = frame.params() else {
         return true;
     };
-    Members::read(params, "params")
-        .is_ok_and(|params| params.iter().all(|(name, _)| SHOWN.contains(&name)))
+    Members::read(params, "params").is_ok_and(|params| {
+        params.iter().all(|(name, value)| {
+            shown(kind).contains(&name) && (name != "task" || has_only_its_time(value))
+        })
+    })
 }
 
-/// Returns `true` for a member of `_meta` that the protocol or the W3C's trace context names.
-fn is_known_meta(name: &str) -> bool {
-    name.starts_with("io.modelcontextprotocol/")
-        || matches!(
-            name,
-            "progressToken" | "traceparent" | "tracestate" | "baggage"
-        )
+/// Returns `true` if the `task` of a call says nothing but the time for which its result is kept.
+fn has_only_its_time(task: &RawValue) -> bool {
+    let is_number = |value: &RawValue| serde_json::from_str::<serde_json::Number>(value.get());
+    members::is_null(task)
+        || Members::read(task, "task").is_ok_and(|task| {
+            task.iter().all(|(name, value)| {
+                name == "ttl" && (members::is_null(value) || is_number(value).is_ok())
+            })
+        })
+}
+
+/// Returns `true` for a member of `_meta` that the protocol needs, or that names the trace to which the call belongs, and that can be no
+/// argument in disguise.
+fn is_needed_meta(name: &str, value: &RawValue) -> bool {
+    let value = value.get();
+    match name {
+        meta::PROGRESS_TOKEN => serde_json::from_str(value).is_ok_and(|id| Id::read(id).is_some()),
+        meta::PROTOCOL_VERSION => value.starts_with('"'),
+        meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES => value.starts_with('{'),
+        meta::LOG_LEVEL => LogLevel::read(value).is_some(),
+        "traceparent" => serde_json::from_str::<String>(value).is_ok_and(|text| is_trace(&text)),
+        _ => false,
+    }
+}
+
+/// Returns `true` for the form of `traceparent`: digits in hex, and dashes.
+fn is_trace(text: &str) -> bool {
+    let is_hex = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    lengths == [2, 32, 16, 2] && text.split('-').all(is_hex)
 }
 
 /// Returns the request without members of `_meta` that no approver has seen; `None` where it has none.
@@ -31,12 +70,12 @@ pub(super) fn without_unshown_meta(text: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = index.meta.clone()?;
     let meta = Members::read_text(&text[range.clone()], "_meta").ok()?;
-    if meta.iter().all(|(name, _)| is_known_meta(name)) {
+    if meta.iter().all(|(name, value)| is_needed_meta(name, value)) {
         return None;
     }
     let known: Vec<String> = meta
         .iter()
-        .filter(|(name, _)| is_known_meta(name))
+        .filter(|(name, value)| is_needed_meta(name, value))
         .map(|(name, value)| format!("{}:{}", members::raw_text(name), value.get()))
         .collect();
     let known = format!("{{{}}}", known.join(","));
@@ -54,10 +93,87 @@ mod tests {
         let with = |meta: &str| {
             format!(r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","_meta":{meta}}}}}"#)
         };
-        let known = r#"{"progressToken":7,"io.modelcontextprotocol/x":{"a":1}}"#;
-        assert_eq!(without_unshown_meta(&with(known)), None);
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let needed = format!(
+            r#"{{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"c"}},"io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":"info","traceparent":"{trace}"}}"#
+        );
+        assert_eq!(without_unshown_meta(&with(&needed)), None);
         assert_eq!(without_unshown_meta(CALL), None);
-        let more = r#"{"progressToken":7,"force":"yes","io.modelcontextprotocol/x":{"a":1}}"#;
-        assert_eq!(without_unshown_meta(&with(more)), Some(with(known)));
+        for unseen in [
+            r#""force":"yes""#,
+            r#""io.modelcontextprotocol/x":{"a":1}"#,
+            r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#,
+            r#""baggage":"force=yes""#,
+            r#""tracestate":"force=yes""#,
+            r#""Traceparent":"x""#,
+        ] {
+            let more = needed.replacen('{', &format!("{{{unseen},"), 1);
+            assert_eq!(
+                without_unshown_meta(&with(&more)),
+                Some(with(&needed)),
+                "{unseen}"
+            );
+        }
+        // Each has its form.
+        for another in [
+            r#""progressToken":{"force":true}"#,
+            r#""io.modelcontextprotocol/protocolVersion":{"force":true}"#,
+            r#""io.modelcontextprotocol/clientInfo":"force""#,
+            r#""io.modelcontextprotocol/logLevel":"force""#,
+            r#""traceparent":"force""#,
+            r#""traceparent":["force"]"#,
+        ] {
+            let sent = with(&format!("{{{another}}}"));
+            assert_eq!(without_unshown_meta(&sent), Some(with("{}")), "{another}");
+        }
+    }
+
+    #[test]
+    fn a_task_says_how_long_its_result_is_kept_and_no_more() {
+        let is_shown = |task: &str| {
+            let call = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","task":{task}}}}}"#
+            );
+            let index = FrameIndex::at(call.as_bytes()).unwrap();
+            has_only_shown(CallKind::Tool, Frame::of_text(&call, &index))
+        };
+        for task in ["{}", "null", r#"{"ttl":60000}"#, r#"{"ttl":null}"#] {
+            assert!(is_shown(task), "{task}");
+        }
+        for task in [
+            r#"{"ttl":1,"force":true}"#,
+            r#"{"ttl":{"force":true}}"#,
+            r#"{"ttl":1,"ttl":2}"#,
+            r#"{"ttl":"force"}"#,
+            r#"["force"]"#,
+            r#""force""#,
+        ] {
+            assert!(!is_shown(task), "{task}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_call_has_its_own_members() {
+        let is_shown = |kind: CallKind, method: &str, params: &str| {
+            let call = format!(r#"{{"id":1,"method":"{method}","params":{{{params}}}}}"#);
+            let index = FrameIndex::at(call.as_bytes()).unwrap();
+            has_only_shown(kind, Frame::of_text(&call, &index))
+        };
+        let (tool, prompt, resource) = (CallKind::Tool, CallKind::Prompt, CallKind::Resource);
+        let all = r#""name":"a","arguments":{},"_meta":{}"#;
+        assert!(is_shown(tool, "tools/call", all));
+        assert!(is_shown(prompt, "prompts/get", all));
+        assert!(is_shown(
+            resource,
+            "resources/read",
+            r#""uri":"a:b","_meta":{}"#
+        ));
+        assert!(!is_shown(tool, "tools/call", r#""name":"a","uri":"force""#));
+        assert!(!is_shown(prompt, "prompts/get", r#""name":"a","task":{}"#));
+        assert!(!is_shown(
+            resource,
+            "resources/read",
+            r#""uri":"a:b","arguments":{}"#
+        ));
     }
 }

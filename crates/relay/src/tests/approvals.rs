@@ -427,12 +427,14 @@ fn arguments_that_an_approver_changed_are_judged_again() {
 #[test]
 fn a_member_that_no_approver_would_see_is_refused() {
     let revision = Revision::V2025_11_25;
-    let (mut world, _) = admitting((revision, revision), approval());
-    world.client_sends(
-        r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{"name":"t","force":true}}"#,
-    );
-    assert!(world.open_to_people().is_empty() && world.to_server.is_empty());
-    assert!(world.to_client[0].1.contains("-32602"));
+    for unseen in [r#""force":true"#, r#""task":{"ttl":1,"force":true}"#] {
+        let (mut world, _) = admitting((revision, revision), approval());
+        world.client_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{{"name":"t",{unseen}}}}}"#
+        ));
+        assert!(world.open_to_people().is_empty() && world.to_server.is_empty());
+        assert!(world.to_client[0].1.contains("-32602"), "{unseen}");
+    }
 }
 
 /// Asks for approval of every call, and lets `n` be changed.
