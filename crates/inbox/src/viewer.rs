@@ -38,8 +38,8 @@ pub struct SignedIn {
     pub claims: Vec<String>,
     /// When the claims were read.
     pub claims_at: Timestamp,
-    /// When the person logged in at the issuer.
-    pub logged_in_at: Timestamp,
+    /// When the person logged in at the issuer; `None` where it did not say.
+    pub logged_in_at: Option<Timestamp>,
     /// The public name of the session.
     pub session: String,
     /// The issuer of the subject.

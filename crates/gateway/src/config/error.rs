@@ -145,6 +145,15 @@ pub enum ConfigError {
         /// Why callers cannot be matched to people.
         why: String,
     },
+    /// A rule wants a recent login, and a proxy does not say when people logged in.
+    #[error(
+        "rule `{rule}` has `reauth`, and with `[login]` mode = \"proxy\" it is not known when people logged in: nobody could answer; \
+         use mode = \"oidc\", or take `reauth` away"
+    )]
+    ReauthBehindProxy {
+        /// The rule.
+        rule: String,
+    },
     /// Not the name of a time zone.
     #[error("the time zone `{text}` is not known here: write it like Europe/Berlin")]
     TimeZone {

@@ -17,7 +17,7 @@ use toml::Spanned;
 use super::auth::{Auth, FileAuth};
 use super::login::{Beside, FileLogin};
 use super::oidc;
-use super::teams::{MatchedCallers, TeamTables};
+use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
@@ -289,6 +289,7 @@ impl Config {
                 logs_in: login.as_ref().map(LoginSettings::issuer),
             };
             callers.check(text, rules)?;
+            check_reauth(text, rules, login.as_ref())?;
         }
         let is_local = file.listen.is_some_and(|at| at.ip().is_loopback());
         if matches!(auth, Auth::Oidc(_)) && public_url.is_none() && !is_local {

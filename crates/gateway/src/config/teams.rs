@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::Decision;
 use toml::Spanned;
@@ -84,6 +85,27 @@ fn asks_people(rules: &Rules) -> bool {
         Decision::Ask(plan) => !plan.ask.is_caller(),
         Decision::Allow | Decision::Refuse(_) => false,
     })
+}
+
+/// Refuses rules that want a recent login where a proxy says who people are: it does not say when they logged in.
+pub(super) fn check_reauth(
+    text: &str,
+    rules: &Rules,
+    login: Option<&LoginSettings>,
+) -> Result<(), ConfigError> {
+    let is_proxy = login.is_some_and(|login| matches!(login.mode, LoginMode::Proxy(_)));
+    let wants_login = rules.rules().iter().find(|rule| match rule.decision() {
+        Decision::Approve(approval) => approval.plan.reauth.is_some(),
+        Decision::Ask(plan) => plan.reauth.is_some(),
+        Decision::Allow | Decision::Refuse(_) => false,
+    });
+    match wants_login.filter(|_| is_proxy) {
+        Some(rule) => {
+            let name = rule.name().to_owned();
+            Err(ConfigError::ReauthBehindProxy { rule: name }.at_line(text, rule.line()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The settings by which callers are matched to people.
@@ -230,6 +252,28 @@ mod tests {
         ] {
             parse(top, &format!("{PEOPLE}{LOGIN}{auth}{RULE}")).unwrap();
         }
+    }
+
+    #[test]
+    fn a_recent_login_cannot_be_had_behind_a_proxy() {
+        const RULE: &str =
+            "[[rules]]\nname = \"lately\"\nask = { group = \"ops\" }\nreauth = \"10m\"\n";
+        const ROLES: &str = "[roles]\nadmin = [\"person:ada\"]\n";
+        let top = "inbox = \"127.0.0.1:1\"\ntrusted-proxies = [\"127.0.0.1\"]\n";
+        let proxy = "[login]\nmode = \"proxy\"\n";
+        let tables = format!("{PEOPLE}{ROLES}{proxy}");
+        let line = format!("{top}{SERVER}{tables}").lines().count() + 1;
+        let said = parse(top, &format!("{tables}{RULE}")).unwrap_err();
+        assert!(
+            said.starts_with(&format!("error at line {line}\n")) && said.contains("`lately`"),
+            "{said}"
+        );
+        let without = RULE.replace("reauth = \"10m\"\n", "");
+        parse(top, &format!("{tables}{without}")).unwrap();
+        let oidc =
+            "[login]\nmode = \"oidc\"\nissuer = \"https://id.example\"\nclient-id = \"inbox\"\n";
+        let top = "inbox = \"127.0.0.1:1\"\n";
+        parse(top, &format!("{PEOPLE}{ROLES}{oidc}{RULE}")).unwrap();
     }
 
     #[test]

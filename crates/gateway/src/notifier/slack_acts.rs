@@ -254,7 +254,7 @@ fn viewer(person: &str) -> Viewer {
         mail: None,
         claims: Vec::new(),
         claims_at: Timestamp::default(),
-        logged_in_at: Timestamp::default(),
+        logged_in_at: None,
         session: CHANNEL.to_owned(),
         issuer: String::new(),
         subject: String::new(),

@@ -408,11 +408,12 @@ impl QuestionPeople<'_> {
     /// Returns the actor of an act by this viewer; `None` for those who are no person.
     pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<Actor<'v>> {
         let signed_in = viewer.person()?;
-        let since = self.directory.now.as_millis();
-        let since = since.checked_sub(signed_in.logged_in_at.as_millis());
+        let now = self.directory.now.as_millis();
+        let age = |at: Timestamp| now.checked_sub(at.as_millis());
+        let age = signed_in.logged_in_at.and_then(age);
         Some(Actor {
             person: &signed_in.person,
-            login_age: since.map(Duration::from_millis),
+            login_age: age.map(Duration::from_millis),
         })
     }
 }

@@ -10,6 +10,8 @@
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
 pub mod directory;
+#[cfg(feature = "teams")]
+mod flow;
 mod gate;
 mod pages;
 #[cfg(feature = "teams")]

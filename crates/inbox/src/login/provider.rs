@@ -18,18 +18,14 @@ use mcp_elicit_oidc::{
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::encryption::random_id;
 use serde_json::{Map, Value};
-use subtle::ConstantTimeEq as _;
 
 use super::OidcLogin;
+use super::flow::{FLOW_LIFE, Flow, Flows};
 use super::gate::{Gate, cookie};
 use super::pages::{go, value_of};
 use super::table::Identity;
 use crate::viewer::SignedIn;
 
-/// The time that a person may take at the provider, in milliseconds.
-const FLOW_LIFE: u64 = 10 * 60 * 1000;
-/// The most flows at once; a further one replaces the oldest.
-const MOST_FLOWS: usize = 10_000;
 /// The number of grants above which those of sessions that have ended are forgotten.
 const MANY_GRANTS: usize = 1_024;
 /// The time after which a provider that could not be asked is asked again.
@@ -43,8 +39,7 @@ pub(crate) struct Client {
     name: String,
     groups_claim: String,
     trust_mail: bool,
-    /// By state.
-    flows: Mutex<HashMap<String, Flow>>,
+    flows: Flows,
     /// The grants of people who are logged in, by session. In memory only: after a restart claims count until they are stale.
     grants: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldGrant>>>>,
 }
@@ -100,16 +95,6 @@ pub(super) enum Rechecked {
     Ended,
 }
 
-/// A login that has begun.
-struct Flow {
-    /// The value of the browser's cookie, so that the answer is for the browser that asked.
-    browser: String,
-    nonce: String,
-    verifier: String,
-    next: String,
-    began: u64,
-}
-
 impl Client {
     /// The client of this provider.
     ///
@@ -133,7 +118,7 @@ impl Client {
             name: login.client_id.clone(),
             groups_claim: login.groups_claim.clone(),
             trust_mail: login.trust_mail,
-            flows: Mutex::default(),
+            flows: Flows::new()?,
             grants: Mutex::default(),
         })
     }
@@ -194,32 +179,6 @@ impl Client {
             mail: told.mail.or_else(|| known.mail.clone()),
             ..told
         }
-    }
-
-    fn begin(&self, state: String, flow: Flow) {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = flow.began;
-        flows.retain(|_, flow| now.saturating_sub(flow.began) < FLOW_LIFE);
-        if flows.len() >= MOST_FLOWS {
-            let oldest = flows.iter().min_by_key(|(_, flow)| flow.began);
-            if let Some(state) = oldest.map(|(state, _)| state.clone()) {
-                flows.remove(&state);
-            }
-        }
-        flows.insert(state, flow);
-    }
-
-    /// Takes the flow of this state, once, if the browser is the one that began it.
-    fn take(&self, state: &str, browser: Option<&str>, now: u64) -> Option<Flow> {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        let flow = flows.get(state)?;
-        let is_its: bool = flow.browser.as_bytes().ct_eq(browser?.as_bytes()).into();
-        if !is_its {
-            return None;
-        }
-        flows
-            .remove(state)
-            .filter(|flow| now.saturating_sub(flow.began) < FLOW_LIFE)
     }
 
     /// Returns the person of a grant; `None` where no ID token came.
@@ -398,13 +357,17 @@ pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response
     };
     let now = (gate.clock)().as_millis();
     let random = || random_id().and_then(|one| Ok(format!("{one}{}", random_id()?)));
-    let (state, nonce, browser) = match (random(), random(), random()) {
-        (Ok(state), Ok(nonce), Ok(browser)) => (state, nonce, browser),
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return gate.failed(&error),
+    let (state, nonce) = match (random(), random_id()) {
+        (Ok(state), Ok(nonce)) => (state, nonce),
+        (Err(error), _) | (_, Err(error)) => return gate.failed(&error),
     };
     let address = async {
         let metadata = client.provider.metadata(now).await?;
-        let fresh: &[(&str, &str)] = if is_fresh { &[("max_age", "0")] } else { &[] };
+        let fresh: &[(&str, &str)] = if is_fresh {
+            &[("max_age", "0"), ("prompt", "login")]
+        } else {
+            &[]
+        };
         client
             .provider
             .authorization_url(&metadata, &redirect_uri(gate), &state, &nonce, fresh)
@@ -414,20 +377,21 @@ pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response
         Err(error) => return refused(gate, &error),
     };
     let mut response = go(&address);
+    let flow = Flow {
+        nonce,
+        verifier,
+        next,
+        began: now,
+        is_fresh,
+    };
+    let sealed = match client.flows.seal(&state, &flow) {
+        Ok(sealed) => sealed,
+        Err(error) => return gate.failed(&error),
+    };
     let age = FLOW_LIFE / 1_000;
-    if let Some(cookie) = gate.cookie_header(&flow_cookie(gate, &state), &browser, age) {
+    if let Some(cookie) = gate.cookie_header(&flow_cookie(gate, &state), &sealed, age) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
-    client.begin(
-        state,
-        Flow {
-            browser,
-            nonce,
-            verifier,
-            next,
-            began: now,
-        },
-    );
     response
 }
 
@@ -446,9 +410,10 @@ pub(super) async fn returned(
         .as_ref()
         .and_then(|answer| answer.state())
         .map(str::to_owned);
-    let flow = state
-        .as_ref()
-        .and_then(|state| client.take(state, cookie(&headers, &flow_cookie(&gate, state)), now));
+    let flow = state.as_ref().and_then(|state| {
+        let sealed = cookie(&headers, &flow_cookie(&gate, state));
+        client.flows.take(state, sealed, now)
+    });
     let (Some(answer), Some(state), Some(flow)) = (answer, state, flow) else {
         let line = "This login was not begun in this browser, took too long, or is over already. Begin again from the inbox.";
         return gate.notice(StatusCode::BAD_REQUEST, "Log in again", line);
@@ -474,11 +439,15 @@ pub(super) async fn returned(
             return refused(&gate, &error);
         }
     };
-    let identity = match client.identity(&grant, now).await {
+    let mut identity = match client.identity(&grant, now).await {
         Ok(Some(identity)) => identity,
         Ok(None) => return refused(&gate, &OidcError::Odd("no ID token came".to_owned())),
         Err(error) => return refused(&gate, &error),
     };
+    if flow.is_fresh && identity.auth_at.is_none() {
+        // The provider does not say when, and was told to have the person log in anew.
+        identity.auth_at = Some(Timestamp::from_millis(flow.began));
+    }
     let mut response = match gate.log_in(&identity, &headers).await {
         Ok(Ok((cookie, signed_in))) => {
             if let Some(subject) = grant.subject().cloned() {

@@ -44,7 +44,7 @@ pub struct Identity {
     pub claims: Vec<String>,
     /// The issuer's session.
     pub sid: Option<String>,
-    /// When the person logged in at the issuer.
+    /// When the person logged in at the issuer, where that is known.
     pub auth_at: Option<Timestamp>,
 }
 
@@ -112,7 +112,7 @@ pub struct LoginSession {
     subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sid: Option<String>,
-    /// Seconds since 1970, as all times here.
+    /// Seconds since 1970, as all times here; 0 where the issuer did not say.
     auth_at: u64,
     created: u64,
     used: u64,
@@ -335,7 +335,7 @@ impl LoginTable {
             mail: known.mail.clone(),
             claims: known.claims.clone(),
             claims_at: at(known.seen_at),
-            logged_in_at: at(session.auth_at),
+            logged_in_at: (session.auth_at > 0).then(|| at(session.auth_at)),
             session: session.id().to_owned(),
             issuer: session.issuer.clone(),
             subject: session.subject.clone(),

@@ -197,6 +197,11 @@ async fn name_and_groups_that_the_id_token_does_not_say_are_asked_for() {
 
 /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
 async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
+    at_issuer_lately(issuer, None).await
+}
+
+/// The same with a question that only people answer whose login is not older than `reauth`.
+async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Browser, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let mode = login(issuer.url());
@@ -204,6 +209,7 @@ async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
     let mut rig = serve_asking_again(listener, 1, mode, Duration::ZERO).await;
     let mut plan = plan(1);
     plan.ask.to = vec![Addressee::Group("leads".to_owned())];
+    plan.reauth = reauth;
     let caller = TeamCaller {
         person: Some("cy".to_owned()),
         ..TeamCaller::default()
@@ -339,4 +345,50 @@ async fn while_the_provider_is_down_the_login_says_so() {
             .await;
         assert_eq!(reply.status, 400, "{junk}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_login_whose_time_is_known_is_recent() {
+    let issuer = Issuer::start();
+    // The issuer does not say when people logged in.
+    issuer.sign_in_as("gil", claims(LEADS));
+    let reauth = Some(Duration::from_mins(10));
+    let (rig, mut browser, question) = at_issuer_lately(&issuer, reauth).await;
+    let at = rig.host.clone();
+    let back = format!("http://{at}/login/return");
+    decline(&mut browser, &question).await;
+    assert!(phase(&rig).await.is_open());
+    // A plain login in another browser is silent at an issuer that knows the person, and counts no more than the first.
+    let mut other = Browser::default();
+    let begun = other
+        .request("GET", &format!("http://{at}/login"), "")
+        .await;
+    let address = begun.header("location").unwrap().to_owned();
+    assert!(!address.contains("max_age"), "{address}");
+    let answer = other.sign_in(&address, "", &back).await;
+    assert_eq!(other.request("GET", &answer, "").await.status, 303);
+    decline(&mut other, &question).await;
+    assert!(phase(&rig).await.is_open());
+    // An issuer that says when is believed, also where it was asked for a new login.
+    let again = format!("http://{at}/login?fresh=1");
+    let old = r#"{"groups": ["leads", "staff"], "auth_time": 1000}"#;
+    issuer.sign_in_as("gil", claims(old));
+    let begun = other.request("GET", &again, "").await;
+    let address = begun.header("location").unwrap().to_owned();
+    let answer = other.sign_in(&address, "", &back).await;
+    assert_eq!(other.request("GET", &answer, "").await.status, 303);
+    decline(&mut other, &question).await;
+    assert!(phase(&rig).await.is_open());
+    // A login that this inbox had made anew.
+    issuer.sign_in_as("gil", claims(LEADS));
+    let begun = browser.request("GET", &again, "").await;
+    let address = begun.header("location").unwrap().to_owned();
+    assert!(
+        address.contains("max_age=0") && address.contains("prompt=login"),
+        "{address}"
+    );
+    let answer = browser.sign_in(&address, "", &back).await;
+    assert_eq!(browser.request("GET", &answer, "").await.status, 303);
+    assert_eq!(decline(&mut browser, &question).await.status, 303);
+    assert_eq!(phase(&rig).await, Phase::Declined);
 }

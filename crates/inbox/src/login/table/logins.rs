@@ -98,7 +98,9 @@ impl Logins {
                 issuer: identity.issuer.clone(),
                 subject: identity.subject.clone(),
                 sid: identity.sid.clone(),
-                auth_at: identity.auth_at.map_or(seconds_now, seconds),
+                auth_at: identity
+                    .auth_at
+                    .map_or(0, |at| seconds(at).min(seconds_now)),
                 created: seconds_now,
                 used: seconds_now,
                 browser: sanitize::line(browser, BROWSER),

@@ -1,0 +1,127 @@
+//! Logins that have begun at a provider. Each is sealed in a cookie of the browser that began it, so that however many others begin, none
+//! is pushed out.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use data_encoding::BASE64URL_NOPAD;
+use mcp_elicit_record::encryption::Encryption;
+use serde::{Deserialize, Serialize};
+
+/// The time that a person may take at the provider, in milliseconds.
+pub(super) const FLOW_LIFE: u64 = 10 * 60 * 1000;
+/// The most flows of which it is remembered that they are over. A forgotten one comes to nothing: the provider takes a code once.
+const MOST_OVER: usize = 10_000;
+
+/// A login that has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Flow {
+    #[serde(rename = "n")]
+    pub(super) nonce: String,
+    #[serde(rename = "v")]
+    pub(super) verifier: String,
+    #[serde(rename = "x")]
+    pub(super) next: String,
+    #[serde(rename = "b")]
+    pub(super) began: u64,
+    /// `true` if the provider was told to have the person log in anew.
+    #[serde(rename = "f")]
+    pub(super) is_fresh: bool,
+}
+
+/// The key of the flows of this process, and those that are over.
+pub(super) struct Flows {
+    encryption: Encryption,
+    /// The time at which each began, by state.
+    over: Mutex<HashMap<String, u64>>,
+}
+
+impl Flows {
+    /// Flows with a key of their own.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            encryption: Encryption::random()?,
+            over: Mutex::default(),
+        })
+    }
+
+    /// Returns the value of the cookie of a flow, which opens for this state only.
+    pub(super) fn seal(&self, state: &str, flow: &Flow) -> io::Result<String> {
+        let text = serde_json::to_string(flow).map_err(io::Error::other)?;
+        let sealed = self.encryption.seal(state, &text)?;
+        Ok(BASE64URL_NOPAD.encode(&sealed))
+    }
+
+    /// Opens the flow of this state, once, with the cookie of the browser that began it.
+    pub(super) fn take(&self, state: &str, cookie: Option<&str>, now: u64) -> Option<Flow> {
+        let sealed = BASE64URL_NOPAD.decode(cookie?.as_bytes()).ok()?;
+        let text = self.encryption.open(state, &sealed).ok()?;
+        let flow: Flow = serde_json::from_str(&text).ok()?;
+        let lives = |began: u64| now.saturating_sub(began) < FLOW_LIFE;
+        if !lives(flow.began) {
+            return None;
+        }
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if over.contains_key(state) {
+            return None;
+        }
+        if over.len() >= MOST_OVER {
+            over.retain(|_, began| lives(*began));
+        }
+        if over.len() >= MOST_OVER {
+            let oldest = over.iter().min_by_key(|(_, began)| **began);
+            if let Some(state) = oldest.map(|(state, _)| state.clone()) {
+                over.remove(&state);
+            }
+        }
+        over.insert(state.to_owned(), flow.began);
+        Some(flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(began: u64) -> Flow {
+        Flow {
+            nonce: "n".to_owned(),
+            verifier: "v".to_owned(),
+            next: "/q/1".to_owned(),
+            began,
+            is_fresh: false,
+        }
+    }
+
+    #[test]
+    fn a_login_goes_on_however_many_others_begin() {
+        let flows = Flows::new().unwrap();
+        let own = flows.seal("own", &flow(0)).unwrap();
+        for number in 0..=MOST_OVER {
+            let state = number.to_string();
+            let cookie = flows.seal(&state, &flow(1)).unwrap();
+            // Those that come to their end push out nothing either.
+            assert!(flows.take(&state, Some(&cookie), 1).is_some());
+        }
+        assert_eq!(flows.take("own", Some(&own), 2), Some(flow(0)));
+        assert_eq!(flows.take("own", Some(&own), 2), None, "once");
+    }
+
+    #[test]
+    fn a_flow_is_of_its_browser_its_state_and_its_time() {
+        let flows = Flows::new().unwrap();
+        let cookie = flows.seal("one", &flow(5)).unwrap();
+        assert!(!cookie.contains("/q/1"));
+        assert_eq!(flows.take("two", Some(&cookie), 6), None);
+        assert_eq!(flows.take("one", None, 6), None);
+        assert_eq!(flows.take("one", Some("AAAA"), 6), None);
+        assert_eq!(flows.take("one", Some(&cookie), 5 + FLOW_LIFE), None);
+        let other = Flows::new().unwrap();
+        assert_eq!(other.take("one", Some(&cookie), 6), None);
+        assert_eq!(flows.take("one", Some(&cookie), 6), Some(flow(5)));
+    }
+}
