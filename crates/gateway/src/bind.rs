@@ -342,8 +342,8 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
 }
 
 /// The reason of a refusal where a rule excludes the caller, who may be any of those who are asked.
-const CALLER_UNKNOWN: &str =
-    "it wants others than the caller to answer, and it is not known which person calls";
+const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls; \
+     a key says so with `tokens make --for NAME` or `--no-person`";
 
 /// Returns `true` if it is known of each person whether they are the caller.
 fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool {

@@ -484,7 +484,12 @@ fn word(error: &OidcError) -> &'static str {
 
 /// Returns the page for a login that failed at the provider.
 fn refused(gate: &Gate, error: &OidcError) -> Response {
-    tracing::warn!(%error, "a login failed at the provider");
+    match error {
+        OidcError::Setup(_) => {
+            tracing::warn!(%error, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
+        }
+        _ => tracing::warn!(%error, "a login failed at the provider"),
+    }
     let (status, head, line) = match error {
         OidcError::Denied => (
             StatusCode::FORBIDDEN,

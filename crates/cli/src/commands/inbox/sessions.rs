@@ -40,7 +40,9 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
         }
     }
     if live.is_empty() && !json {
-        output::say("no browser is signed in");
+        output::say(
+            "no browser is signed in by a link (where people log in, an administrator sees their sessions on the page `/account`)",
+        );
     }
     Ok(Exit::Done)
 }
