@@ -13,6 +13,7 @@ use super::page::{
     Asker, CallPart, ClaimPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left,
     Problem, ReviewRow, Row, TeamPart,
 };
+use super::phrases::Phrases;
 use super::question_store::{Ended, Ending, QuestionSummary};
 use super::team::{CommentView, HistoryLine, TeamView};
 use crate::view::{
@@ -264,7 +265,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         let row = |view: FieldView| ReviewRow {
             values: match content.get(&view.name) {
                 Some(value) => view.sent(value),
-                None => vec!["no answer".to_owned()],
+                None => vec![Phrases::of(team.is_approval).none.to_owned()],
             },
             label: view.label,
             typed: None,

@@ -38,6 +38,8 @@ pub(super) struct Phrases {
     pub send_first: &'static str,
     /// The link back from the review.
     pub change: &'static str,
+    /// Stands in place of a value where there is none.
+    pub none: &'static str,
     /// The button that sends what was reviewed.
     pub send: &'static str,
 }
@@ -75,6 +77,7 @@ const QUESTION: Phrases = Phrases {
     ],
     send_first: "Confirm",
     change: "Change answers",
+    none: "no answer",
     send: "Send answers",
 };
 
@@ -114,6 +117,7 @@ const APPROVAL: Phrases = Phrases {
     ],
     send_first: "Approve",
     change: "Change arguments",
+    none: "left out",
     send: "Approve",
 };
 

@@ -298,8 +298,8 @@ async fn crowded() -> Rig {
 }
 
 /// Returns the elements that reach beyond the window.
-const TOO_WIDE: &str = "return document.documentElement.scrollWidth <= innerWidth ? [] : \
-    [...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML.slice(0, 200))";
+const TOO_WIDE: &str = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] : \
+    [...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(one => one.outerHTML.slice(0, 200))";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_names_and_courses_stay_inside_a_narrow_page() {
