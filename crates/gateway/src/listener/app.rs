@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
-use crate::listener::endpoint::room::SharedChildren;
+use crate::listener::endpoint::eviction::SharedChildren;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;

@@ -4,11 +4,11 @@
 //! | --- | --- |
 //! | `record_effects` | the executor of effects on the record: at once, or on the driver's time |
 //! | [`driver`] | the record, timers, and what others tell |
-//! | [`pool`] | the sessions that serve one caller together |
+//! | [`child_pool`] | the sessions that serve one caller together |
 //! | [`turn_waker`] | the waker of a pool, for calls that wait for their turn |
 
+pub(crate) mod child_pool;
 pub(crate) mod driver;
-pub(crate) mod pool;
 mod record_effects;
 pub(crate) mod turn_waker;
 

@@ -8,7 +8,7 @@ use crate::callers::{Caller, CurrentCaller};
 use crate::config::Server;
 use crate::frame::Frame;
 use crate::runtime::{Runtime, StartError};
-use crate::session::pool::{self, Beside, Pool, Started};
+use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
 use crate::transports::child::{ChildTransport, read_frames};
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
@@ -95,7 +95,7 @@ pub fn serve_program(
     let most = if server.share_child {
         1
     } else {
-        pool::CHILDREN
+        child_pool::CHILDREN
     };
     let start = {
         let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());

@@ -1,9 +1,9 @@
 //! Clients over Streamable HTTP: sessions with streams for the pushed era, single requests for the rounds era.
 
+pub(crate) mod eviction;
 pub(crate) mod header_checks;
 mod request;
 mod response;
-pub(crate) mod room;
 
 #[cfg(feature = "teams")]
 use std::collections::BTreeSet;
@@ -35,16 +35,16 @@ use crate::listener::response_streams::{ResponseStreams, StreamError};
 use crate::runtime::{Runtime, StartError};
 use crate::server_challenge::ServerChallenge;
 use crate::session::Session;
-use crate::session::pool::{self, Beside, Pool, Start, Started};
+use crate::session::child_pool::{self, Beside, Pool, Start, Started};
 use crate::transports::child::ChildTransport;
 use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange};
 use crate::transports::stdio::{drive, fault_of};
+use eviction::{Evictable, Full, SharedChildren, make_room};
 use header_checks::{
     Credentials, cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
 };
 use request::Message;
 use response::{DisconnectGuard, Opening, stream, take};
-use room::{Evictable, Full, SharedChildren, make_room};
 
 /// The address that a request came from.
 type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
@@ -384,7 +384,7 @@ impl McpEndpoint {
         let caller = self.runtime.callers.current(caller);
         let start = self.starts(&caller, &client);
         let most = match &self.server.target {
-            Target::Program(_) if !self.server.share_child => pool::CHILDREN,
+            Target::Program(_) if !self.server.share_child => child_pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
         let pool = Pool::growing(start, most, self.children.limit.clone());
