@@ -246,6 +246,10 @@ impl Decisions for Binding {
         }
     }
 
+    fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
+        self.refused(&refusal.rule, &refusal.reason, call);
+    }
+
     fn approved(
         &self,
         now: Timestamp,

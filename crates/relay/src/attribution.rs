@@ -17,7 +17,7 @@ use crate::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
 const ONE_GO: Duration = Duration::from_millis(250);
 
 /// The number of calls besides the likeliest that are named and held.
-const OTHERS: usize = 63;
+pub(crate) const OTHERS: usize = 63;
 /// That number where the client's own dialog shows the question, which names no call: only those are held for it.
 const OTHERS_OF_DIALOG: usize = 16;
 
@@ -76,7 +76,7 @@ impl Relay {
         let named = |call: &&CallId| self.calls.may_ask(**call);
         let named = question.others().iter().find(named).copied();
         let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
-            return false;
+            return self.leave_to_past(key, from);
         };
         if let Some(call) = self.calls.get_mut(from) {
             call.remove_ask(key);
@@ -95,6 +95,20 @@ impl Relay {
             }
         }
         true
+    }
+
+    /// A question that was taken to be for this call, which ends, may be for one that has ended here before. `false` when it is not.
+    fn leave_to_past(&mut self, key: AskId, from: CallId) -> bool {
+        let may_be_past = self.asks.get(key).is_some_and(Ask::may_be_past);
+        if may_be_past {
+            if let Some(call) = self.calls.get_mut(from) {
+                call.remove_ask(key);
+            }
+            if let Some(question) = self.asks.get_mut(key) {
+                question.leave_call();
+            }
+        }
+        may_be_past
     }
 
     /// The oldest call that the question may be for and that was not named: more were on their way than are named.

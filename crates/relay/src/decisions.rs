@@ -20,6 +20,8 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         call: Option<(&CallSummary, Option<&ToolFacts>)>,
         question: QuestionParts<'_>,
     ) -> Planned;
+    /// A question in this call was not asked, since the people of the rule cannot be asked there.
+    fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal);
     /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers; `question` is the record's id of
     /// the question in which people approved it.
     fn approved(

@@ -37,6 +37,9 @@ impl Relay {
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
+        if let Some(refused) = self.refuse_task_request(frame, method) {
+            return refused;
+        }
         if self.client.is_unknown() {
             self.client.learn_rounds(*frame);
         }
@@ -124,7 +127,10 @@ impl Relay {
         call.rounds_mut().set_retry_answers(carried.into_answers());
         call.set_log_level(self.requested_log_level(*frame));
         call.set_lists_tools(frame.method() == Some("tools/list"));
-        if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
+        if self.calls.by_upstream(&id).is_some()
+            || self.past_calls.has(&id)
+            || id.as_json().contains(OWN)
+        {
             // Another client's request, or an earlier one still at work, has this id.
             call.set_upstream_id(self.outbox.new_id());
             if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {

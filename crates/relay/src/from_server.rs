@@ -15,6 +15,7 @@ use crate::asks::Origin;
 use crate::calls::Call;
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::past_calls::PastCalls;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
@@ -66,6 +67,7 @@ impl Relay {
                 "the server {} gave an answer that is not passed on: {why}",
                 self.shown_server()
             );
+            self.calls.end_upstream(key);
             self.fail(now, key, &ErrorResponse::new(-32603, why));
         } else {
             self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
@@ -96,6 +98,7 @@ impl Relay {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, frame, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
             (method::COMPLETE, Some(params)) => self.url_completed(now, via, params),
+            (method::TASK_STATUS, Some(params)) => self.task_status(now, via, params),
             ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
@@ -103,6 +106,20 @@ impl Relay {
             }
             _ => self.forward_beside(via),
         }
+    }
+
+    /// The status of a task is not passed on where its questions are not the caller's.
+    fn task_status(
+        &mut self,
+        now: Timestamp,
+        via: Option<CallId>,
+        params: &RawValue,
+    ) -> ServerForward {
+        if self.judge_status(now, params).is_ok() {
+            return self.forward_beside(via);
+        }
+        tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
+        ServerForward::Handled
     }
 
     /// Progress goes to the stream of its call, under the token that the client gave.
@@ -172,8 +189,14 @@ impl Relay {
         }
         let Some(key) = self.calls.by_upstream(&id) else {
             // An answer to a call that was given up: the client knows that id for another, or not at all.
+            self.past_calls.answered(&id);
             return ServerForward::Handled;
         };
+        if let Err(refusal) = self.judge_task(now, key, frame) {
+            self.calls.end_upstream(key);
+            self.fail(now, key, &refusal);
+            return ServerForward::Handled;
+        }
         match self.elicitation_in(key, frame) {
             Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, frame),
             Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, frame),
@@ -188,7 +211,11 @@ impl Relay {
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
-    fn elicitation_in(&self, key: CallId, frame: Frame<'_>) -> Option<ElicitationMessage> {
+    pub(crate) fn elicitation_in(
+        &self,
+        key: CallId,
+        frame: Frame<'_>,
+    ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind()?;
         if says(frame, FramePart::Error, "code", requires_urls) {
             return Some(ElicitationMessage::UrlRequired);
@@ -243,6 +270,9 @@ impl Relay {
             return ServerForward::Handled;
         }
         self.calls.end_upstream(key);
+        if self.became_task(key, frame) {
+            self.remember_task(key, frame);
+        }
         self.turn_ends(key);
         self.end_questions_of(now, key, Ending::CallEnded);
         let Some(call) = self.calls.get_mut(key) else {
@@ -301,6 +331,7 @@ impl Relay {
             self.tell_client(stream, frame, true);
             return;
         }
+        self.remember_given_up(key);
         self.calls.end_upstream(key);
         if let Some(call) = self.calls.get_mut(key) {
             call.finish(frame);
@@ -310,8 +341,18 @@ impl Relay {
         self.drop_call(key);
     }
 
+    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
+    fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
+        let may_ask = |call: &Call| call.kind().is_some();
+        self.settings.decisions.is_some()
+            && self.server.pushes_questions()
+            && self.calls.get(key).is_some_and(may_ask)
+            && says(frame, FramePart::Result, "task", |task| task != "null")
+    }
+
     pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
         self.keep_undelivered(key);
+        self.remember_given_up(key);
         let approval = self.approvals.forget(key);
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
@@ -372,6 +413,7 @@ impl Relay {
         for key in self.calls.keys(|call| !call.is_finished()) {
             self.fail(now, key, &refusal);
         }
+        self.past_calls = PastCalls::default();
     }
 
     /// A request of the server that a client of the rounds era cannot be pushed.

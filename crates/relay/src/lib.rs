@@ -32,7 +32,8 @@
 //! | [`decisions`], `approvals/` | an operator's decisions, as the shell makes them; calls that wait for approval |
 //! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
 //! | `limits` | size, number and rate of questions |
-//! | `attribution` | the call that a pushed question is for |
+//! | `attribution`, `past_calls` | the call that a pushed question is for; calls that have ended here and may still ask |
+//! | `question_plan`, `task_questions` | the decision about a question, by all calls that may have asked; questions of tasks |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
@@ -78,7 +79,9 @@ mod negotiation;
 mod new_asks;
 mod outbox;
 mod passed_rounds;
+mod past_calls;
 mod probing;
+mod question_plan;
 mod queued_calls;
 mod repeated_rounds;
 mod request_state;
@@ -88,6 +91,7 @@ mod server_name;
 mod server_requests;
 mod server_round;
 pub mod settings;
+mod task_questions;
 mod timers;
 mod tool_listing;
 mod turns;
@@ -124,10 +128,12 @@ pub use learned::Learned;
 use limits::Limits;
 use log_levels::LogLevels;
 use outbox::Outbox;
+use past_calls::PastCalls;
 pub use request_state::StateSeal;
 use round_states::RoundStates;
 use server_requests::ServerRequests;
 pub use settings::{Audience, RelaySettings};
+use task_questions::TaskQuestions;
 use timers::{Timer, Timers};
 use tool_listing::ToolListing;
 use turns::Turns;
@@ -167,6 +173,7 @@ pub struct Relay {
     catalog: Catalog,
     log_levels: LogLevels,
     calls: Calls,
+    past_calls: PastCalls,
     turns: Turns,
     holds: HoldTimers,
     unattended: Unattended,
@@ -176,6 +183,7 @@ pub struct Relay {
     deliveries: Deliveries,
     round_states: RoundStates,
     client_rounds: ClientRounds,
+    task_questions: TaskQuestions,
     server_requests: ServerRequests,
     timers: Timers,
     tool_listing: ToolListing,
@@ -193,6 +201,7 @@ impl Relay {
             catalog: Catalog::default(),
             log_levels: LogLevels::default(),
             calls: Calls::after(settings.first_call),
+            past_calls: PastCalls::default(),
             turns: Turns::new(settings.askers.clone()),
             holds: HoldTimers::new(settings.keep_alive),
             unattended: Unattended::default(),
@@ -202,6 +211,7 @@ impl Relay {
             deliveries: Deliveries::default(),
             round_states: RoundStates::new(seal),
             client_rounds: ClientRounds::default(),
+            task_questions: TaskQuestions::default(),
             server_requests: ServerRequests::default(),
             timers: Timers::default(),
             tool_listing: ToolListing::default(),

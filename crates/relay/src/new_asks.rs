@@ -7,17 +7,21 @@ use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
 use serde_json::value::RawValue;
 
-use crate::NewQuestion;
 use crate::asks::{Attribution, NewAsk, Origin};
+use crate::attribution::OTHERS;
 use crate::calls::Call;
-use crate::decisions::{Planned, QuestionParts};
+use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
+use crate::question_plan::QuestionPlan;
 use crate::unknown_members::unknown_members;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
+use crate::{CallSummary, NewQuestion};
 
 /// The result of checking a question.
-struct Checked {
-    form: Option<Form>,
+pub(crate) struct Checked {
+    /// The form, where it has one.
+    pub(crate) form: Option<Form>,
+    /// Warnings for a person.
     cautions: Vec<String>,
 }
 
@@ -26,7 +30,7 @@ impl Relay {
     pub(crate) fn open_ask(
         &mut self,
         now: Timestamp,
-        attribution: Attribution,
+        mut attribution: Attribution,
         origin: Origin,
         request: ElicitRequest,
         frame: Option<&str>,
@@ -48,8 +52,8 @@ impl Relay {
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
-        let planned = if origin == Origin::Approval {
-            self.planned_approval(&attribution)
+        let QuestionPlan { planned, past } = if origin == Origin::Approval {
+            self.planned_approval(&attribution).into()
         } else {
             self.planned(now, &attribution, &request, form.as_ref())
         };
@@ -74,15 +78,20 @@ impl Relay {
         let until = now.after(open_for);
         let frame = frame.filter(|_| self.may_have_frame(request.mode()));
         // The client's own dialog names no call, so its question needs none in full.
-        let candidates = match place {
+        let mut candidates = match place {
             AskedVia::People => self.calls_of(&others),
             AskedVia::Client => Vec::new(),
         };
+        let mut names = self.names_of(&others);
+        if !past.is_empty() {
+            attribution.add_past();
+            add_past(&mut names, &mut candidates, past);
+        }
         let asked = NewQuestion {
             call: call
                 .and_then(|key| self.calls.get_mut(key))
                 .and_then(|call| call.summary().cloned()),
-            others: self.names_of(&others),
+            others: names,
             candidates,
             request: request.clone(),
             fields: form
@@ -134,55 +143,6 @@ impl Relay {
             }
         }
         Ok(())
-    }
-
-    /// Returns the decision by which a call waits for approval.
-    fn planned_approval(&self, attribution: &Attribution) -> Planned {
-        let approval = attribution.call().and_then(|call| self.approvals.of(call));
-        approval.map_or(Planned::Caller { open_for: None }, |approval| {
-            Planned::People(Box::new(approval.people.clone()))
-        })
-    }
-
-    /// Returns the operator's decision about a question of the server. Where several calls may have asked, rules about calls cannot be judged.
-    fn planned(
-        &mut self,
-        now: Timestamp,
-        attribution: &Attribution,
-        request: &ElicitRequest,
-        form: Option<&Form>,
-    ) -> Planned {
-        let Some(decisions) = self.settings.decisions.clone() else {
-            return Planned::Caller { open_for: None };
-        };
-        let known = attribution.call().filter(|_| !attribution.is_ambiguous());
-        let call = known.and_then(|call| self.calls.get_mut(call)?.summary().cloned());
-        let message = request.message();
-        let question = QuestionParts {
-            request,
-            form,
-            has_credentials: form.is_some_and(|form| !secrecy::inspect(form, message).is_empty()),
-        };
-        let call = call
-            .as_ref()
-            .map(|call| (call, self.catalog.facts_of(call.kind, &call.target)));
-        decisions.plan(now, call, question)
-    }
-
-    /// Returns `true` if no rule gives any of these questions of a call to others than the caller, or refuses it.
-    pub(crate) fn all_for_caller<'q>(
-        &mut self,
-        now: Timestamp,
-        call: CallId,
-        mut questions: impl Iterator<Item = &'q ElicitRequest>,
-    ) -> bool {
-        self.settings.decisions.is_none()
-            || questions.all(|request| {
-                // One that is illegal is refused when it is asked.
-                let form = check(request).ok().and_then(|checked| checked.form);
-                let planned = self.planned(now, &call.into(), request, form.as_ref());
-                matches!(planned, Planned::Caller { .. })
-            })
     }
 
     /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's.
@@ -286,8 +246,20 @@ impl Relay {
     }
 }
 
+/// Adds calls that have ended here to those that may have asked.
+fn add_past(names: &mut Vec<String>, candidates: &mut Vec<CallSummary>, past: Vec<CallSummary>) {
+    for call in past {
+        if !names.contains(&call.target) {
+            names.push(call.target.clone());
+        }
+        if candidates.len() < OTHERS {
+            candidates.push(call);
+        }
+    }
+}
+
 /// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
-fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
+pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
         ElicitRequest::Form { message, schema } => {
             let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;

@@ -197,6 +197,11 @@ impl Ask {
         self.asked.attribution.newest()
     }
 
+    /// Returns `true` if it may belong to a call that has ended here.
+    pub(crate) fn may_be_past(&self) -> bool {
+        self.asked.attribution.may_be_past()
+    }
+
     /// Returns the way in which the server asked.
     pub(crate) fn origin(&self) -> &Origin {
         &self.asked.origin

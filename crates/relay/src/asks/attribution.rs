@@ -11,6 +11,10 @@ pub(crate) struct Attribution {
     others: Vec<CallId>,
     /// The last call that was on its way when it came, where that is a guess.
     newest: Option<CallId>,
+    /// `true` if the server said for which call it is.
+    is_certain: bool,
+    /// `true` if it may be for a call that has ended here.
+    may_be_past: bool,
 }
 
 impl From<CallId> for Attribution {
@@ -18,8 +22,8 @@ impl From<CallId> for Attribution {
     fn from(call: CallId) -> Self {
         Self {
             call: Some(call),
-            others: Vec::new(),
-            newest: None,
+            is_certain: true,
+            ..Self::default()
         }
     }
 }
@@ -32,6 +36,7 @@ impl Attribution {
             call: calls.next(),
             others: calls.collect(),
             newest,
+            ..Self::default()
         }
     }
 
@@ -61,9 +66,24 @@ impl Attribution {
         self.others.retain(|call| *call != to);
     }
 
+    /// It may be for a call that has ended here.
+    pub(crate) fn add_past(&mut self) {
+        self.may_be_past = true;
+    }
+
+    /// Returns `true` if it may be for a call that has ended here.
+    pub(super) fn may_be_past(&self) -> bool {
+        self.may_be_past
+    }
+
+    /// Returns `true` if the server said for which call it is.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.is_certain
+    }
+
     /// Returns `true` if several calls may be meant.
     pub(crate) fn is_ambiguous(&self) -> bool {
-        !self.others.is_empty()
+        !self.others.is_empty() || self.may_be_past
     }
 
     /// Returns all calls that may be meant.

@@ -42,6 +42,8 @@ impl Decisions for Fixed {
             .unwrap_or(Planned::Caller { open_for: None })
     }
 
+    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
+
     fn approved(
         &self,
         _: Timestamp,
@@ -56,7 +58,7 @@ impl Decisions for Fixed {
     }
 }
 
-fn people() -> PeopleAsked {
+pub(super) fn people() -> PeopleAsked {
     PeopleAsked {
         rule: "careful".to_owned(),
         team: TeamPlan {
@@ -75,7 +77,7 @@ fn approval() -> Admission {
     }))
 }
 
-fn refusal() -> RuleRefusal {
+pub(super) fn refusal() -> RuleRefusal {
     RuleRefusal {
         rule: "never".to_owned(),
         reason: "not here".to_owned(),
@@ -385,6 +387,8 @@ impl Decisions for EditsIntoRefusal {
     ) -> Planned {
         Planned::Caller { open_for: None }
     }
+
+    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
 
     fn approved(
         &self,

@@ -52,7 +52,7 @@ impl Client {
         self.opened = None;
     }
 
-    fn meta(&self) -> Value {
+    pub(in crate::tests) fn meta(&self) -> Value {
         let mut capabilities = json!({});
         if let Some(elicitation) = self.capability.to_value(self.revision) {
             capabilities["elicitation"] = elicitation;
