@@ -484,11 +484,10 @@ fn word(error: &OidcError) -> &'static str {
 
 /// Returns the page for a login that failed at the provider.
 fn refused(gate: &Gate, error: &OidcError) -> Response {
-    match error {
-        OidcError::Setup(_) => {
-            tracing::warn!(%error, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
-        }
-        _ => tracing::warn!(%error, "a login failed at the provider"),
+    if matches!(error, OidcError::Setup(_)) {
+        tracing::warn!(%error, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
+    } else {
+        tracing::warn!(%error, "a login failed at the provider");
     }
     let (status, head, line) = match error {
         OidcError::Denied => (
