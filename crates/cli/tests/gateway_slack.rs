@@ -226,13 +226,13 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     // The arguments are in the message, so that a button decides.
     let asked = workspace.calls("chat.postMessage", 1).await;
     assert!(asked[0].to_string().contains("friday"), "{}", asked[0]);
-    let confirm = button(&asked[0], "choose:0");
-    assert_eq!(confirm["text"]["text"], "Confirm");
-    let eve = workspace.deliver(&inbox, click("UEVE", confirm)).await;
+    let approve = button(&asked[0], "choose:0");
+    assert_eq!(approve["text"]["text"], "Approve");
+    let eve = workspace.deliver(&inbox, click("UEVE", approve)).await;
     assert_eq!(eve["status"], 200);
     let told = workspace.calls("chat.postEphemeral", 1).await;
-    assert!(told[0].to_string().contains("does not know"), "{}", told[0]);
-    let reply = workspace.deliver(&inbox, click("UOPS1", confirm)).await;
+    assert!(told[0].to_string().contains("names nobody"), "{}", told[0]);
+    let reply = workspace.deliver(&inbox, click("UOPS1", approve)).await;
     assert_eq!(reply, json!({"status": 200, "body": null}));
 
     // Only then the server is called. Its own question has a form, whose arguments are not in the message.

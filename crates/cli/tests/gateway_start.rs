@@ -226,12 +226,15 @@ inbox = "127.0.0.1:0"
 [auth]
 mode = "keys"
 [login]
-mode = "proxy"
-user = "x-user"
-trust = ["127.0.0.1"]
+mode = "oidc"
+issuer = "https://id.example.com"
+client-id = "inbox"
 [people.ada]
 mail = "ada@example.com"
+[roles]
+admin = ["person:ada"]
 [channels.slack]
+team = "T0123"
 token = {{ env = "A_TOKEN_THAT_NOBODY_SET" }}
 [[rules]]
 name = "all"

@@ -197,9 +197,13 @@ impl McpEndpoint {
     /// Asks the issuer again about the tokens of callers that wait for something, where it may have ended them.
     #[cfg(feature = "teams")]
     async fn ask_again(&self) {
-        let waiting = |held: &Arc<ClientSession>| held.pool.open() != (0, 0);
-        let waiting = self.all().into_iter().filter(waiting);
-        let callers: BTreeSet<String> = waiting.map(|held| held.principal.clone()).collect();
+        // Under the lock: a session that is held here would count as served, and make no room for another.
+        let callers: BTreeSet<String> = self
+            .sessions()
+            .values()
+            .filter(|held| held.has_work())
+            .map(|held| held.principal.clone())
+            .collect();
         let asked = callers
             .iter()
             .map(|caller| self.runtime.callers.ask_again(caller));
@@ -230,9 +234,10 @@ impl McpEndpoint {
 
     /// Returns how many sessions, calls and questions are open.
     pub(crate) fn open(&self) -> (usize, usize, usize) {
-        let sessions = self.all();
+        // Under the lock, as above.
+        let sessions = self.sessions();
         let (calls, questions) = sessions
-            .iter()
+            .values()
             .map(|held| held.pool.open())
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (sessions.len(), calls, questions)
