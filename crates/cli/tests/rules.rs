@@ -209,6 +209,36 @@ fn a_person_reads_what_is_decided() {
 }
 
 #[test]
+fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
+    let decided = |caller: Value| {
+        let call = json!({"server": "files", "tool": "delete_all", "caller": caller});
+        let decision = simulate(&call);
+        let refused = decision["refused"].as_str().map(str::to_owned);
+        assert_eq!(decision["approve"], refused.is_none(), "{decision}");
+        refused
+    };
+    for unknown in [
+        json!({"kind": "key"}),
+        json!({"kind": "key", "person": "dora"}),
+        json!({"kind": "local", "subject": "root"}),
+    ] {
+        let refused = decided(unknown.clone()).expect("a refusal");
+        assert!(
+            refused.contains("not known which person calls"),
+            "{unknown}: {refused}"
+        );
+    }
+    for known in [
+        json!({"kind": "key", "person": "ada"}),
+        json!({"kind": "key", "person": ""}),
+        json!({"kind": "subject", "subject": "somebody"}),
+        json!({}),
+    ] {
+        assert_eq!(decided(known.clone()), None, "{known}");
+    }
+}
+
+#[test]
 fn the_tools_of_a_server_are_compared_with_the_rules() {
     let server = env!("CARGO_BIN_EXE_mcp-elicit");
     let rules = RULES.replace("deploy*", "depl*y");

@@ -113,7 +113,7 @@ impl Binding {
     ) -> Option<RuleRefusal> {
         let is_unknown = !is_matched(rules.people(), &self.caller.get(), caller);
         let refuses = plan.ask.not_caller && is_unknown;
-        refuses.then(|| self.refused(rule, CALLER_UNKNOWN, call))
+        refuses.then(|| self.refused(rule, policy::CALLER_UNKNOWN, call))
     }
 
     /// Returns the refusal where people would be asked about a call of which no page shows all.
@@ -344,10 +344,6 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
         open_world: tool.open_world.unwrap_or(usual.open_world),
     }
 }
-
-/// The reason of a refusal where a rule excludes the caller, who may be any of those who are asked.
-const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls; \
-     a key says so with `tokens make --for NAME` or `--no-person`";
 
 /// Returns `true` if it is known of each person whether they are the caller.
 fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool {

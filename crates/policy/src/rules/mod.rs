@@ -32,6 +32,9 @@ use crate::schedule::{Escalation, Schedule};
 
 /// The time for which a question is open where no rule says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_hours(24);
+/// The reason for which a rule that excludes the caller refuses a call or a question, where the caller may be any of those who are asked.
+pub const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls; \
+     a key says so with `tokens make --for NAME` or `--no-person`";
 
 /// The rules of a file with the people that they name.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::rules::{
-    Admit, Approval, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
+    Admit, Approval, CALLER_UNKNOWN, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
 };
 use mcp_elicit_policy::{Annotations, Call, Caller, CallerKind, Facts, Now, QuestionFacts, Rules};
 use serde::Deserialize;
@@ -60,7 +60,8 @@ const EXAMPLES: &str = r#"The call:
   server       the server's name in the configuration (required)
   tool         the tool; or `prompt` with its name, or `resource` with its URI. Without any, the server asked outside a known call
   arguments    the arguments, an object
-  caller       {"issuer","subject","name","mail","client","kind","groups"}, kind is local, subject or key
+  caller       {"issuer","subject","name","mail","client","kind","person","groups"}, kind is local, subject or key; person is the
+               owner of a key, "" of one that was made with --no-person
   annotations  {"readOnly","destructive","idempotent","openWorld"}; the specification's defaults for those not given
   question     {"mode","message","host","credentials","fields"}
   now          the time, such as 2026-11-22T10:00:00Z
@@ -104,8 +105,24 @@ struct InputCaller {
     name: String,
     mail: String,
     client: String,
+    person: Option<String>,
     kind: CallerKind,
     groups: Vec<String>,
+}
+
+impl InputCaller {
+    /// Returns `true` if it is known of each person whether they are this caller, who is that person of the file.
+    fn is_matched(&self, rules: &Rules, person: &str) -> bool {
+        match (self.kind, self.person.as_deref()) {
+            (CallerKind::Subject, _) | (CallerKind::Key, Some("")) => true,
+            (CallerKind::Local, _) => !person.is_empty(),
+            (CallerKind::Key, None) => false,
+            // A person without a name in the file is known by issuer and subject, with a space between them.
+            (CallerKind::Key, Some(owner)) => {
+                rules.people().people.contains_key(owner) || owner.contains(' ')
+            }
+        }
+    }
 }
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
@@ -146,7 +163,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         "form".clone_into(&mut question.mode);
     }
     let now = now(&rules, input.now)?;
-    let (caller, groups) = identified(&rules, input.caller);
+    let (caller, groups, is_matched) = identified(&rules, input.caller);
     let facts = Facts {
         caller: &caller,
         groups: &groups,
@@ -161,19 +178,25 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     };
     let preview = rules.preview(&facts, input.question.as_ref());
     if args.json {
-        output::print_json(&report(&rules, &preview))?;
+        output::print_json(&report(&rules, &preview, is_matched))?;
     } else {
-        for line in lines(&rules, &preview) {
+        for line in lines(&rules, &preview, is_matched) {
             output::print(output::harmless(&line))?;
         }
     }
     Ok(Exit::Done)
 }
 
-/// Returns the caller with their name in the file, and all their groups.
-fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>) {
+/// Returns the caller with their name in the file, and all their groups; `true` if it is known of each person whether they are the caller.
+fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>, bool) {
     let people = rules.people();
-    let person = people.find(&input.subject, &input.mail).unwrap_or_default();
+    let found = people.find(&input.subject, &input.mail).unwrap_or_default();
+    let owner = input
+        .person
+        .as_deref()
+        .filter(|_| input.kind == CallerKind::Key);
+    let person = owner.unwrap_or(found);
+    let is_matched = input.is_matched(rules, person);
     let mut groups: BTreeSet<String> = people
         .groups_of(person, &input.groups)
         .into_iter()
@@ -188,7 +211,7 @@ fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>) {
         person: person.to_owned(),
         kind: input.kind,
     };
-    (caller, groups.into_iter().collect())
+    (caller, groups.into_iter().collect(), is_matched)
 }
 
 fn now(rules: &Rules, given: Option<Timestamp>) -> Result<Now, Failure> {
@@ -220,8 +243,16 @@ enum Decided<'p> {
     Ask(Option<&'p str>, &'p Plan),
 }
 
-fn decided<'p>(preview: &'p Preview<'_>) -> Option<Decided<'p>> {
+/// Returns the decision. `is_matched` is `false` where it is not known which person calls.
+fn decided<'p>(preview: &'p Preview<'_>, is_matched: bool) -> Option<Decided<'p>> {
+    let is_refused = |plan: &Plan| plan.ask.not_caller && !is_matched;
     match (&preview.admit, &preview.planned) {
+        (Admit::Approve(rule, approval), _) if is_refused(&approval.plan) => {
+            Some(Decided::Refused(rule, CALLER_UNKNOWN))
+        }
+        (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if is_refused(plan) => {
+            Some(Decided::Refused(rule, CALLER_UNKNOWN))
+        }
         (Admit::Refuse(rule, refusal), _) => Some(Decided::Refused(rule, &refusal.reason)),
         (Admit::Approve(rule, approval), _) => Some(Decided::Approve(rule, approval)),
         (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
@@ -236,10 +267,10 @@ fn line_of(rules: &Rules, name: Option<&str>) -> Option<usize> {
     Some(rules.rule(name?)?.line())
 }
 
-fn report(rules: &Rules, preview: &Preview<'_>) -> Value {
+fn report(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Value {
     let mut report = Map::new();
     let mut put = |key: &str, value: Value| report.insert(key.to_owned(), value);
-    let (rule, refused, approval, plan) = match decided(preview) {
+    let (rule, refused, approval, plan) = match decided(preview, is_matched) {
         Some(Decided::Refused(rule, reason)) => (Some(rule), Some(reason), None, None),
         Some(Decided::Approve(rule, approval)) => {
             (Some(rule), None, Some(approval), Some(&*approval.plan))
@@ -277,7 +308,7 @@ fn report(rules: &Rules, preview: &Preview<'_>) -> Value {
     Value::Object(report)
 }
 
-fn lines(rules: &Rules, preview: &Preview<'_>) -> Vec<String> {
+fn lines(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Vec<String> {
     let named = |rule: &str| match line_of(rules, Some(rule)) {
         Some(line) => format!("rule `{rule}` (line {line})"),
         None => format!("rule `{rule}`"),
@@ -286,7 +317,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>) -> Vec<String> {
     if let Admit::Free(Some(rule)) = preview.admit {
         lines.push(format!("{} lets the call go on", named(rule)));
     }
-    match decided(preview) {
+    match decided(preview, is_matched) {
         Some(Decided::Refused(rule, reason)) => {
             lines.push(format!("{} refuses it: {reason}", named(rule)));
         }
