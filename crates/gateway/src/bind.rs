@@ -351,8 +351,7 @@ fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool
         CallingPerson::Unknown => false,
         CallingPerson::LocalUser => !found.person.is_empty(),
         CallingPerson::Subject | CallingPerson::Nobody => true,
-        // A person without a name in the file is known by issuer and subject, with a space between them.
-        CallingPerson::Owner(person) => people.people.contains_key(person) || person.contains(' '),
+        CallingPerson::Owner(person) => people.is_person(person),
     }
 }
 
@@ -709,6 +708,21 @@ mod tests {
         assert_eq!(after.grants().await.unwrap(), []);
     }
 
+    fn empty_form() -> ElicitRequest {
+        ElicitRequest::form(
+            "Who?",
+            &serde_json::json!({"type": "object", "properties": {}}),
+        )
+    }
+
+    fn asking(request: &ElicitRequest) -> QuestionParts<'_> {
+        QuestionParts {
+            request,
+            form: None,
+            has_credentials: false,
+        }
+    }
+
     #[tokio::test]
     async fn nobody_is_asked_about_a_call_that_no_page_shows_in_full() {
         let (binding, mut changes) = binding();
@@ -718,15 +732,8 @@ mod tests {
             let long = "ü".repeat(characters - around);
             format!(r#"{{"environment":"production","x":"{long}"}}"#)
         };
-        let request = ElicitRequest::form(
-            "Who?",
-            &serde_json::json!({"type": "object", "properties": {}}),
-        );
-        let question = QuestionParts {
-            request: &request,
-            form: None,
-            has_credentials: false,
-        };
+        let request = empty_form();
+        let question = asking(&request);
         let whole = arguments(sanitize::ARGUMENTS);
         let longer = arguments(sanitize::ARGUMENTS + 1);
         let name = "delete_".repeat(1_000);
@@ -762,15 +769,8 @@ mod tests {
     #[test]
     fn without_a_known_call_rules_about_calls_restrict() {
         let (binding, _events) = binding();
-        let request = ElicitRequest::form(
-            "Who?",
-            &serde_json::json!({"type": "object", "properties": {}}),
-        );
-        let question = QuestionParts {
-            request: &request,
-            form: None,
-            has_credentials: false,
-        };
+        let request = empty_form();
+        let question = asking(&request);
         let planned = binding.plan(Timestamp::from_millis(1_000), None, question);
         let Planned::People(people) = planned else {
             panic!("the condition cannot be judged: {planned:?}");

@@ -15,6 +15,8 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The header of what is called (2026-07-28).
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The beginning of the names of headers that repeat arguments of a call.
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 /// The header of the last event that was read.
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 

@@ -117,6 +117,12 @@ pub struct People {
 }
 
 impl People {
+    /// Returns `true` for the name of one person: of the file, or of a login that the file does not name, which is issuer and subject with
+    /// a space between them.
+    pub fn is_person(&self, name: &str) -> bool {
+        self.people.contains_key(name) || name.contains(' ')
+    }
+
     /// Returns the person with this subject, else with this verified mail address if no subject is known of that person.
     pub fn find(&self, subject: &str, mail: &str) -> Option<&str> {
         let mail = mail.to_lowercase();

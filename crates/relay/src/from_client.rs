@@ -99,6 +99,13 @@ impl Relay {
         if CallKind::of_method(method).is_none() && !method.starts_with("tasks/") {
             return None;
         }
+        let has_members = |params: &str| params.starts_with('{');
+        if frame.part(FramePart::Params).is_none_or(has_members)
+            && frame.sole_member(FramePart::Meta, PROTOCOL_VERSION) == Ok(None)
+        {
+            // Certain without a look through the arguments.
+            return None;
+        }
         match Meta::from_params(frame.params()) {
             Ok(meta) if !meta.is_rounds() => None,
             Ok(_) => {

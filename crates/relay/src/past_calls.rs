@@ -115,6 +115,7 @@ impl Relay {
     }
 }
 
-fn size_of(call: &CallSummary) -> usize {
+/// Returns the size of a call's name and arguments, in bytes.
+pub(crate) fn size_of(call: &CallSummary) -> usize {
     call.target.len() + call.arguments.as_ref().map_or(0, String::len)
 }

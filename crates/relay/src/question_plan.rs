@@ -1,7 +1,7 @@
 //! An operator's decision about a question: by the call that asks, or by all that may have asked.
 //!
-//! Where it is not known which of several calls asks, each of them is decided about, also those that have ended here and that the
-//! server may still be at work on. The strictest counts: a refusal, then the people whom a rule asks; where rules ask different
+//! A question of which several calls may be the one that asks is decided about for each of them, also for those that have ended here and
+//! that the server may still be at work on. The strictest counts: a refusal, then the people whom a rule asks; where rules ask different
 //! people, nobody is asked.
 
 use std::collections::HashSet;

@@ -13,6 +13,7 @@ use crate::calls::Call;
 use crate::decisions::{Planned, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
 use crate::new_asks::check;
+use crate::past_calls::size_of;
 use crate::{CallId, CallSummary, ClientForward, ClientFrame, Relay, Timestamp};
 
 /// The number of tasks that are remembered.
@@ -41,12 +42,8 @@ struct Task {
 
 impl Task {
     fn size(&self, id: &str) -> usize {
-        let call = self.call.as_ref();
-        let arguments = call.and_then(|call| call.arguments.as_ref());
-        id.len()
-            + call.map_or(0, |call| call.target.len())
-            + arguments.map_or(0, String::len)
-            + self.shown.iter().map(String::len).sum::<usize>()
+        let call = self.call.as_ref().map_or(0, size_of);
+        id.len() + call + self.shown.iter().map(String::len).sum::<usize>()
     }
 }
 
@@ -73,11 +70,11 @@ impl TaskQuestions {
 
     /// The client is shown questions of this task under these keys, and no others.
     fn show(&mut self, id: &str, keys: BTreeSet<String>) {
+        if !keys.is_empty() && !self.tasks.contains_key(id) {
+            self.begin(id.to_owned(), None);
+        }
         if let Some(task) = self.tasks.get_mut(id) {
             task.shown = keys;
-        } else if !keys.is_empty() {
-            self.begin(id.to_owned(), None);
-            return self.show(id, keys);
         }
         self.forget_oldest();
     }
@@ -264,5 +261,22 @@ impl Relay {
         };
         let why = format!("nobody is asked the question of this task: {refusal}");
         Some(ErrorResponse::new(-32000, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_is_too_large_to_be_remembered_is_none_that_was_shown() {
+        let mut tasks = TaskQuestions::default();
+        let keys = || BTreeSet::from(["k".to_owned()]);
+        tasks.show("a", keys());
+        let large = "x".repeat(BYTES + 1);
+        tasks.show(&large, keys());
+        assert!(!tasks.was_shown(&large, "k"));
+        tasks.show("b", keys());
+        assert!(tasks.was_shown("b", "k"));
     }
 }

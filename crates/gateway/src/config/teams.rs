@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_policy::Rules;
-use mcp_elicit_policy::rules::Decision;
+use mcp_elicit_policy::rules::{Decision, Plan};
 use toml::Spanned;
 
 use super::{Auth, ConfigError, ConfiguredChannels};
@@ -94,11 +94,9 @@ pub(super) fn check_reauth(
     login: Option<&LoginSettings>,
 ) -> Result<(), ConfigError> {
     let is_proxy = login.is_some_and(|login| matches!(login.mode, LoginMode::Proxy(_)));
-    let wants_login = rules.rules().iter().find(|rule| match rule.decision() {
-        Decision::Approve(approval) => approval.plan.reauth.is_some(),
-        Decision::Ask(plan) => plan.reauth.is_some(),
-        Decision::Allow | Decision::Refuse(_) => false,
-    });
+    let wants_login = |plan: &Plan| plan.reauth.is_some();
+    let mut rules = rules.rules().iter();
+    let wants_login = rules.find(|rule| rule.decision().plan().is_some_and(wants_login));
     match wants_login.filter(|_| is_proxy) {
         Some(rule) => {
             let name = rule.name().to_owned();
@@ -126,11 +124,9 @@ impl MatchedCallers<'_> {
                 "rules ask people, who cannot be told apart without `[login]`: nobody answers them at the inbox of this gateway"
             );
         }
-        let excluding = rules.rules().iter().find(|rule| match rule.decision() {
-            Decision::Approve(approval) => approval.plan.ask.not_caller,
-            Decision::Ask(plan) => plan.ask.not_caller,
-            Decision::Allow | Decision::Refuse(_) => false,
-        });
+        let excludes = |plan: &Plan| plan.ask.not_caller;
+        let mut all = rules.rules().iter();
+        let excluding = all.find(|rule| rule.decision().plan().is_some_and(excludes));
         let (Some(rule), Some(why)) = (excluding, self.unmatched(rules)) else {
             return Ok(());
         };

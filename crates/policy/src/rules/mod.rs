@@ -136,6 +136,15 @@ impl Rule {
 }
 
 impl Decision {
+    /// Returns the plan of the question that the rule has people asked; `None` for a rule that has nobody asked.
+    pub fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Approve(approval) => Some(&approval.plan),
+            Self::Ask(plan) => Some(plan),
+            Self::Allow | Self::Refuse(_) => None,
+        }
+    }
+
     /// Returns `true` if the decision takes something away, so that an error in a condition must not skip it.
     fn restricts(&self) -> bool {
         match self {

@@ -185,24 +185,19 @@ fn lines(question: &Value) -> Vec<String> {
         };
         let accept = format!("mcp-elicit inbox accept {id}{flag}{example}");
         let page = text("link");
-        match (text("rule"), page) {
+        if let Some(rule) = text("rule") {
             // Each of those whom a rule asks answers under their own name.
-            (Some(rule), page) => {
-                let verb = if is_approval { "approve" } else { "answer" };
-                let page = page.map_or_else(String::new, |page| format!(" at {page}"));
-                add(
-                    verb,
-                    format!(
-                        "on the inbox's pages{page}, by those whom the rule {} asks",
-                        line(rule)
-                    ),
-                );
-            }
-            (None, page) => {
-                add("answer", accept);
-                if let Some(page) = page {
-                    add("", format!("or at {page}"));
-                }
+            let verb = if is_approval { "approve" } else { "answer" };
+            let page = page.map_or_else(String::new, |page| format!(" at {page}"));
+            let rule = line(rule);
+            add(
+                verb,
+                format!("on the inbox's pages{page}, by those whom the rule {rule} asks"),
+            );
+        } else {
+            add("answer", accept);
+            if let Some(page) = page {
+                add("", format!("or at {page}"));
             }
         }
     }

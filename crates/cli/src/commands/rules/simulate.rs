@@ -117,10 +117,7 @@ impl InputCaller {
             (CallerKind::Subject, _) | (CallerKind::Key, Some("")) => true,
             (CallerKind::Local, _) => !person.is_empty(),
             (CallerKind::Key, None) => false,
-            // A person without a name in the file is known by issuer and subject, with a space between them.
-            (CallerKind::Key, Some(owner)) => {
-                rules.people().people.contains_key(owner) || owner.contains(' ')
-            }
+            (CallerKind::Key, Some(owner)) => rules.people().is_person(owner),
         }
     }
 }

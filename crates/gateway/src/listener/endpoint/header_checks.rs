@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::{Revision, meta, method};
 use serde_json::{Value, json};
 
-use crate::headers::{METHOD, NAME, RequestFacts, VERSION, repeats};
+use crate::headers::{METHOD, NAME, PARAM_PREFIX, RequestFacts, VERSION, repeats};
 use crate::runtime::StartError;
 
 /// Headers of a client's request that go on to the server.
@@ -42,7 +42,7 @@ impl Credentials {
 pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderMap {
     let goes = |name: &HeaderName| {
         *name != AUTHORIZATION
-            && (CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-"))
+            && (CARRIED.contains(&name.as_str()) || name.as_str().starts_with(PARAM_PREFIX))
     };
     let mut all: HeaderMap = headers
         .iter()

@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::frame::Frame;
-use crate::headers::{SESSION, VERSION, rounds_headers};
+use crate::headers::{PARAM_PREFIX, SESSION, VERSION, rounds_headers};
 use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
 use crate::session::{ServerTransport, Session};
@@ -293,8 +293,7 @@ impl HttpUpstream {
             let mut headers = parts.map(rounds_headers).unwrap_or_default();
             if outgoing.has_method("tools/call") {
                 let given = outgoing.headers.iter();
-                let params =
-                    given.filter(|(name, _)| name.as_str().starts_with(param_headers::PREFIX));
+                let params = given.filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
                 if let (Some(parts), Some(params)) = (parts, &self.state().params) {
                     params.complete(parts, &mut headers);
@@ -486,17 +485,17 @@ impl ServerTransport for HttpUpstream {
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
     ) {
-        let mut outgoing = Outgoing {
-            headers: self.headers_for(stream),
-            // The relay lets out only frames whose parts can be found.
-            index: frame.index(),
-            frame: frame.to_bytes(),
+        // The relay lets out only frames whose parts can be found.
+        let (index, frame) = (frame.index(), frame.to_bytes());
+        let mut headers = self.headers_for(stream);
+        param_headers::remove_unrepeated(wire::Frame::new(&frame, &index), &mut headers);
+        let outgoing = Outgoing {
+            frame,
+            index,
             call,
+            headers,
             delivery,
         };
-        let mut headers = std::mem::take(&mut outgoing.headers);
-        param_headers::remove_unrepeated(outgoing.parts(), &mut headers);
-        outgoing.headers = headers;
         // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
         // lock, so nothing gets in between.
         if self.queued.load(Ordering::Acquire) == 0

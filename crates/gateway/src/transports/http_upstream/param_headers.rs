@@ -7,12 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use serde_json::{Map, Value};
 
-use crate::headers::{in_header, repeats};
+use crate::headers::{PARAM_PREFIX, in_header, repeats};
 use mcp_elicit_core::wire::{Frame, FramePart};
 
 const MARK: &str = "x-mcp-header";
-/// The begin of the names of such headers.
-pub(super) const PREFIX: &str = "mcp-param-";
 
 /// The headers of each tool, as last listed.
 #[derive(Default)]
@@ -75,7 +73,7 @@ impl ParamHeaders {
 /// Removes the headers that a client sent beside its call and that repeat no argument of it. The server might act on them, and
 /// neither a rule nor a person has seen them.
 pub(super) fn remove_unrepeated(frame: Option<Frame<'_>>, headers: &mut HeaderMap) {
-    let is_param = |name: &HeaderName| name.as_str().starts_with(PREFIX);
+    let is_param = |name: &HeaderName| name.as_str().starts_with(PARAM_PREFIX);
     let names: Vec<HeaderName> = headers
         .keys()
         .filter(|name| is_param(name))
@@ -126,7 +124,7 @@ fn marked(schema: &Value, way: &mut Vec<String>, found: &mut Vec<(Vec<String>, H
     for (name, property) in properties {
         way.push(name.clone());
         if let Some(header) = property[MARK].as_str().filter(|header| !header.is_empty())
-            && let Ok(header) = HeaderName::try_from(format!("{PREFIX}{header}"))
+            && let Ok(header) = HeaderName::try_from(format!("{PARAM_PREFIX}{header}"))
         {
             found.push((way.clone(), header));
         }
