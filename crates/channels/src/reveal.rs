@@ -148,6 +148,9 @@ impl<'a> Revealed<'a> {
             need => format!(" {need} people must agree."),
         };
         match (self.notice.event, self.tool()) {
+            (Event::Filled, _) if self.summary().is_approval => {
+                format!("{server}: others have approved a call, which waits for you too.{need}")
+            }
             (Event::Filled, _) => format!("{server}: answers wait for your confirmation.{need}"),
             (event, tool) if event.asks_to_act() => match tool {
                 Some(tool) => {

@@ -209,6 +209,21 @@ fn a_person_reads_what_is_decided() {
 }
 
 #[test]
+fn a_call_that_no_page_shows_in_full_is_refused_as_in_the_gateway() {
+    let delete = |characters: usize| {
+        let path = "x".repeat(characters);
+        simulate(&json!({"server": "files", "tool": "delete_all", "arguments": {"path": path}}))
+    };
+    assert_eq!(delete(1_000)["approve"], true);
+    let longer = delete(1_048_577);
+    assert_eq!(longer["approve"], false);
+    assert_eq!(
+        longer["refused"],
+        "people cannot be shown all of it, since its arguments have more than 1048576 characters"
+    );
+}
+
+#[test]
 fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
     let decided = |caller: Value| {
         let call = json!({"server": "files", "tool": "delete_all", "caller": caller});

@@ -11,7 +11,6 @@ use mcp_elicit_core::form::Kind;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::CallSummary;
-use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
 use mcp_elicit_policy::{
@@ -117,22 +116,13 @@ impl Binding {
     }
 
     /// Returns the refusal where people would be asked about a call of which no page shows all.
-    fn refuses_unshown(&self, rule: &str, call: Option<&CallSummary>) -> Option<RuleRefusal> {
-        let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
-        let arguments = call?.arguments.as_deref().unwrap_or_default();
-        let why = if is_longer(arguments, sanitize::ARGUMENTS) {
-            format!(
-                "people cannot be shown all of it, since its arguments have more than {} characters",
-                sanitize::ARGUMENTS
-            )
-        } else if is_longer(&call?.target, sanitize::DESCRIPTION) {
-            format!(
-                "people cannot be shown all of it, since its name has more than {} characters",
-                sanitize::DESCRIPTION
-            )
-        } else {
-            return None;
-        };
+    fn refuses_unshown(
+        &self,
+        rule: &str,
+        facts: &Facts<'_>,
+        call: Option<&CallSummary>,
+    ) -> Option<RuleRefusal> {
+        let why = facts.call?.unshown()?;
         Some(self.refused(rule, &why, call))
     }
 
@@ -174,7 +164,7 @@ impl Decisions for Binding {
                 Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
-                if let Some(refusal) = self.refuses_unshown(rule, Some(call)) {
+                if let Some(refusal) = self.refuses_unshown(rule, &facts, Some(call)) {
                     return Admission::Refuse(refusal);
                 }
                 let digest = approval_digest(rule, &approval);
@@ -225,7 +215,7 @@ impl Decisions for Binding {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = digest_of(&[rule, &format!("{plan:?}")]);
                 let call = call.map(|(call, _)| call);
-                let refusal = self.refuses_unshown(rule, call);
+                let refusal = self.refuses_unshown(rule, &facts, call);
                 let refusal =
                     refusal.or_else(|| self.refuses_unknown(&rules, &caller, rule, &plan, call));
                 if let Some(refusal) = refusal {
@@ -437,6 +427,7 @@ fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
 #[cfg(test)]
 #[cfg(feature = "teams")]
 mod tests {
+    use mcp_elicit_core::view::sanitize;
     use mcp_elicit_core::wire::CallKind;
     use mcp_elicit_policy::rules::Preview;
     use mcp_elicit_record::store::Memory;

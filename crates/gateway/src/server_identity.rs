@@ -1,4 +1,4 @@
-//! Filter server runs: what tells it apart from every other, and how it is shown.
+//! The identity of a server that runs: its difference from every other, and its name for people.
 //!
 //! A server is its command line, the folder it is started in and the environment that configures it; or its URL and the
 //! token for it. Two entries of a client that start the same program with other arguments or another key in the

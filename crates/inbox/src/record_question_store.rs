@@ -474,7 +474,7 @@ pub fn client(row: &Row) -> Option<(String, Option<String>)> {
 
 fn ended(row: &Row) -> Option<Ended> {
     let exchange = &row.lifecycle;
-    let reason = || exchange.reason().unwrap_or_default().to_owned();
+    let reason = || exchange.reason_in_words().unwrap_or_default().to_owned();
     let url = row.body.mode == Mode::Url;
     let how = match (exchange.phase(), exchange.delivery_reason()) {
         (Phase::Asked | Phase::Shown, _) => return None,

@@ -38,7 +38,7 @@ pub struct InboxLock {
     _file: File,
 }
 
-/// Filter answers count.
+/// The answers that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Those of pages, commands and programs.
@@ -273,7 +273,7 @@ impl StateFolder {
         }
     }
 
-    /// Filter answers count, as it was set last; any unless it was.
+    /// Returns the answers that count, as it was set last; any unless it was.
     pub fn presence(&self) -> io::Result<Presence> {
         match fs::read_to_string(self.path.join("inbox.presence")) {
             Ok(text) if text.trim() == "page" => Ok(Presence::Page),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::CallKind;
 use serde::Deserialize;
 
@@ -95,6 +96,23 @@ pub struct Call<'a> {
     pub arguments: Option<&'a str>,
     /// The tool's annotations.
     pub annotations: Annotations,
+}
+
+impl Call<'_> {
+    /// Returns the reason why no person can be asked about the call, where no page shows all of it.
+    pub fn unshown(&self) -> Option<String> {
+        let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
+        let (part, most) = if is_longer(self.arguments.unwrap_or_default(), sanitize::ARGUMENTS) {
+            ("arguments have", sanitize::ARGUMENTS)
+        } else if is_longer(self.target, sanitize::DESCRIPTION) {
+            ("name has", sanitize::DESCRIPTION)
+        } else {
+            return None;
+        };
+        Some(format!(
+            "people cannot be shown all of it, since its {part} more than {most} characters"
+        ))
+    }
 }
 
 impl fmt::Debug for Call<'_> {

@@ -28,8 +28,8 @@ impl Relay {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Url, Some(call)) => self.collect_urls(call),
             // Answered elsewhere before the client was back: its retry will bring that answer.
-            (Origin::ClientRound { round, .. }, _) if !self.client_rounds.is_back(round) => {}
-            (Origin::Pushed { .. } | Origin::ClientRound { .. } | Origin::Approval, _)
+            (Origin::PassedRound { round, .. }, _) if !self.passed_rounds.is_back(round) => {}
+            (Origin::Pushed { .. } | Origin::PassedRound { .. } | Origin::Approval, _)
             | (_, None) => {
                 self.begin_delivery(vec![key]);
             }
@@ -108,7 +108,7 @@ impl Relay {
                     }
                     visits.push((call, is_accept(&reply)));
                 }
-                (Origin::ClientRound { entry, round }, _) => {
+                (Origin::PassedRound { entry, round }, _) => {
                     self.retry_goes_on(*round, entry, reply, record);
                 }
                 (Origin::Approval, Some(call)) => decided.push((call, reply, record)),
@@ -170,7 +170,7 @@ impl Relay {
     fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {
         let unclaimed = self.asks.get(key).is_some_and(|question| {
             question.is_answered()
-                && matches!(question.origin(), Origin::ClientRound { round, .. } if !self.client_rounds.is_back(*round))
+                && matches!(question.origin(), Origin::PassedRound { round, .. } if !self.passed_rounds.is_back(*round))
         });
         if unclaimed
             && ending == Ending::TimedOut
@@ -200,7 +200,7 @@ impl Relay {
         match (ask.origin(), ask.call()) {
             (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
-            (Origin::ClientRound { round, .. }, call) => {
+            (Origin::PassedRound { round, .. }, call) => {
                 self.retry_fails(*round, refusal);
                 if let Some(call) = call {
                     self.fail(now, call, refusal);
@@ -262,8 +262,8 @@ impl Relay {
 
     pub(crate) fn take_question(&mut self, key: AskId) -> Option<Ask> {
         let question = self.asks.remove(key)?;
-        if let Origin::ClientRound { round, .. } = question.origin() {
-            self.client_rounds.remove_ask(*round, key);
+        if let Origin::PassedRound { round, .. } = question.origin() {
+            self.passed_rounds.remove_ask(*round, key);
         }
         self.timers.cancel(Timer::AskExpired(key));
         if let Some(call) = question.call().and_then(|call| self.calls.get_mut(call)) {

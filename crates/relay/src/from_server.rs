@@ -398,7 +398,7 @@ impl Relay {
         for key in self.asks.keys() {
             let question = self.asks.get(key);
             let is_clients = question
-                .is_some_and(|question| matches!(question.origin(), Origin::ClientRound { .. }));
+                .is_some_and(|question| matches!(question.origin(), Origin::PassedRound { .. }));
             if !is_clients {
                 self.drop_question(key, Ending::ServerGone);
             }

@@ -24,7 +24,7 @@
 //! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
-//! | `client_rounds`, `passed_rounds` | rounds that the client answers: what is kept of them, how they pass |
+//! | `passed_rounds` | rounds that go to the client as the server wrote them: what is kept of them, how they and their retries pass |
 //! | `server_round` | rounds that the gateway answers |
 //! | `round_states` | the states under which clients have rounds: found again, good for one use |
 //! | `new_asks`, `asks/` | a question is checked and recorded; open questions: the table, one question, its calls |
@@ -53,7 +53,6 @@ mod attribution;
 mod call_start;
 mod calls;
 mod catalog;
-mod client_rounds;
 mod client_waits;
 mod connection_load;
 pub mod decisions;
@@ -115,7 +114,6 @@ pub use asking_targets::AskingTargets;
 use asks::Asks;
 use calls::Calls;
 use catalog::Catalog;
-use client_rounds::ClientRounds;
 pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
 use early_requests::EarlyRequests;
@@ -128,6 +126,7 @@ pub use learned::Learned;
 use limits::Limits;
 use log_levels::LogLevels;
 use outbox::Outbox;
+use passed_rounds::PassedRounds;
 use past_calls::PastCalls;
 pub use request_state::StateSeal;
 use round_states::RoundStates;
@@ -182,7 +181,7 @@ pub struct Relay {
     limits: Limits,
     deliveries: Deliveries,
     round_states: RoundStates,
-    client_rounds: ClientRounds,
+    passed_rounds: PassedRounds,
     task_questions: TaskQuestions,
     server_requests: ServerRequests,
     timers: Timers,
@@ -210,7 +209,7 @@ impl Relay {
             limits: Limits::new(&settings),
             deliveries: Deliveries::default(),
             round_states: RoundStates::new(seal),
-            client_rounds: ClientRounds::default(),
+            passed_rounds: PassedRounds::default(),
             task_questions: TaskQuestions::default(),
             server_requests: ServerRequests::default(),
             timers: Timers::default(),

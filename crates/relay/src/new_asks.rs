@@ -152,7 +152,7 @@ impl Relay {
         origin: &Origin,
         request: &ElicitRequest,
     ) -> String {
-        if let Origin::Round { entry } | Origin::ClientRound { entry, .. } = origin {
+        if let Origin::Round { entry } | Origin::PassedRound { entry, .. } = origin {
             return entry.clone();
         }
         let call = call.and_then(|call| self.calls.get_mut(call));
@@ -177,7 +177,7 @@ impl Relay {
             call.is_some() && declared.has(request.mode())
         };
         let to_client = can && !matches!(self.settings.answer_with, Audience::People);
-        if to_client || matches!(origin, Origin::ClientRound { .. }) {
+        if to_client || matches!(origin, Origin::PassedRound { .. }) {
             return Ok(AskedVia::Client);
         }
         match self.settings.answer_with {
@@ -218,7 +218,7 @@ impl Relay {
             }
         };
         let (via, call) = (ask.via(), ask.call());
-        let in_client_round = matches!(ask.origin(), Origin::ClientRound { .. });
+        let in_client_round = matches!(ask.origin(), Origin::PassedRound { .. });
         if answered && !in_client_round {
             self.answered(now, key);
             return;

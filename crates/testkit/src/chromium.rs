@@ -189,15 +189,19 @@ impl Chromium {
 
     /// Clicks it with the mouse, scrolled to the middle of the window.
     pub async fn click(&self, css: &str) {
-        let element = self.at(css).await;
         // The driver takes what is under the bar at the foot of the window for visible; a person scrolls.
         let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
-        let it = serde_json::to_value(&element).expect("an element can be named");
-        let _ = self.client.execute(script, vec![it]).await;
-        element
-            .click()
-            .await
-            .unwrap_or_else(|error| panic!("{css}: {error}"));
+        loop {
+            let element = self.at(css).await;
+            let it = serde_json::to_value(&element).expect("an element can be named");
+            let _ = self.client.execute(script, vec![it]).await;
+            match element.click().await {
+                Ok(()) => return,
+                // The page has put another in its place: nothing was clicked.
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Types into the control, after what it holds.
@@ -224,11 +228,13 @@ impl Chromium {
 
     /// The text that it shows.
     pub async fn text(&self, css: &str) -> String {
-        self.at(css)
-            .await
-            .text()
-            .await
-            .expect("the text can be read")
+        loop {
+            match self.at(css).await.text().await {
+                Ok(text) => return text,
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Returns what the control holds.

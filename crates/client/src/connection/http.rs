@@ -268,6 +268,7 @@ impl Credentials {
         let values = headers.values().filter(|value| value.is_sensitive());
         let values = values.filter_map(|value| value.to_str().ok());
         let all = token.into_iter().chain(values);
+        let all = all.flat_map(with_and_without_scheme).flatten();
         Self(
             all.filter(|text| !text.is_empty())
                 .map(str::to_owned)
@@ -280,6 +281,12 @@ impl Credentials {
         let mask = |words: String, secret: &String| words.replace(secret, "***");
         self.0.iter().fold(words.to_owned(), mask)
     }
+}
+
+/// Returns a credential, and what follows its scheme: of `Bearer TOKEN` a server may repeat either.
+fn with_and_without_scheme(value: &str) -> [Option<&str>; 2] {
+    let after = value.split_once(' ').map(|(_scheme, after)| after.trim());
+    [Some(value), after]
 }
 
 /// Returns the start of a body, or nothing of one that cannot be read.
@@ -426,6 +433,13 @@ mod tests {
         assert_eq!(
             sent.masked_in("mek_1_2 with hunter2 may not use tools/call"),
             "*** with *** may not use tools/call"
+        );
+        let mut bearer = HeaderValue::from_static("Bearer hunter3");
+        bearer.set_sensitive(true);
+        let headers = Headers::from([(http::header::AUTHORIZATION, bearer)]);
+        assert_eq!(
+            Credentials::of(None, &headers).masked_in("hunter3 has ended"),
+            "*** has ended"
         );
         assert_eq!(
             Credentials::of(Some(""), &Headers::new()).masked_in("x"),

@@ -153,6 +153,12 @@ impl Lifecycle {
         self.ending.as_ref()?.why.as_deref()
     }
 
+    /// Returns the reason in words for people.
+    pub fn reason_in_words(&self) -> Option<&str> {
+        let reason = self.reason()?;
+        Some(Withdrawal::of_word(reason).map_or(reason, |withdrawal| withdrawal.words()))
+    }
+
     /// The time at which its end was delivered to the server.
     pub fn delivered_at(&self) -> Option<Timestamp> {
         self.delivered_at

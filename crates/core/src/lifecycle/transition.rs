@@ -94,6 +94,29 @@ pub enum Withdrawal {
 }
 
 impl Withdrawal {
+    /// Returns the withdrawal of a word in records.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let all = [
+            Self::ByAsker,
+            Self::CallCancelled,
+            Self::CallEnded,
+            Self::AskerGone,
+            Self::CallerGone,
+        ];
+        all.into_iter().find(|one| one.as_str() == word)
+    }
+
+    /// Returns the words for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ByAsker => "the server took it back",
+            Self::CallCancelled => "its caller cancelled the call",
+            Self::CallEnded => "the call ended without it",
+            Self::AskerGone => "the server is gone",
+            Self::CallerGone => "the caller is gone",
+        }
+    }
+
     /// The word in records.
     pub const fn as_str(self) -> &'static str {
         match self {

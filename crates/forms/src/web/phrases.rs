@@ -126,9 +126,7 @@ impl Phrases {
     pub(super) const fn of(is_approval: bool) -> &'static Self {
         if is_approval { &APPROVAL } else { &QUESTION }
     }
-}
 
-impl Phrases {
     /// Returns what happens as soon as so many others agree.
     pub(super) fn as_soon(&self, others: u8) -> String {
         let [before, agree, after] = self.as_soon;

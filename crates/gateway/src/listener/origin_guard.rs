@@ -1,4 +1,4 @@
-//! OriginGuard of requests by where they come from: names that are answered to, and pages that may talk to the listener.
+//! The guard that lets requests in by where they come from: names that are answered to, and pages that may talk to the listener.
 //!
 //! A page of any site reaches what listens on this machine. It is told apart by its `Origin`, and by the name that it used.
 

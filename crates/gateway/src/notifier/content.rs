@@ -64,6 +64,18 @@ pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     }
 }
 
+/// Returns the parameters of a question as the server sent them; null where they are gone.
+fn params(row: &Row) -> Value {
+    let params = row.params.as_deref();
+    params
+        .and_then(|params| serde_json::from_str(params).ok())
+        .unwrap_or_default()
+}
+
+fn form(params: &Value) -> Option<Form> {
+    Form::from_value(params.get("requestedSchema")?).ok()
+}
+
 /// Questions of the record as channels may know them.
 pub(super) struct Summaries {
     record: Arc<Record>,
@@ -87,11 +99,17 @@ impl Summaries {
         (self.links)(id)
     }
 
-    /// Returns `true` if this question can be answered on its page only: answers of others are to be confirmed, the login must be
-    /// young, a credential is asked for, messages may not show the question, or answers count from pages only.
+    /// Returns `true` if this question can be answered on its page only: answers that others entered are to be confirmed, the login
+    /// must be young, a credential is asked for, messages may not show the question, or answers count from pages only.
     pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
         let quorum = team.quorum();
-        *quorum.state() != State::Open
+        let hides_answers = match quorum.state() {
+            State::Open => false,
+            // Nothing was entered into a form without fields, such as an approval: agreeing to it is all.
+            State::Filled { .. } => form(&params(row)).is_none_or(|form| !form.fields().is_empty()),
+            State::Ended(_) => true,
+        };
+        hides_answers
             || quorum.needs_recent_login()
             || team.reveal == Reveal::Minimal
             || (self.pages_only)()
@@ -105,13 +123,8 @@ impl Summaries {
     pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
-        let params: Value = row
-            .params
-            .as_deref()
-            .and_then(|params| serde_json::from_str(params).ok())
-            .unwrap_or_default();
-        let form = params.get("requestedSchema");
-        let form = form.and_then(|schema| Form::from_value(schema).ok());
+        let params = params(row);
+        let form = form(&params);
         let message = params["message"].as_str().unwrap_or(&row.body.message);
         let delegates = quorum.delegates();
         let addressed = quorum.addressees().iter().chain(delegates);

@@ -2,8 +2,8 @@
 //! channel that fails holds up nothing but its own messages. Answers that people give in Slack come in here, too.
 
 mod content;
-mod devices;
 mod plan;
+mod push_devices;
 mod send;
 mod slack_acts;
 mod slack_route;
@@ -25,7 +25,7 @@ use mcp_elicit_record::{Record, RecordError};
 
 pub(crate) use self::content::PagesOnly;
 use self::content::Summaries;
-pub(crate) use self::devices::Devices;
+pub(crate) use self::push_devices::Devices;
 pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
 use crate::runtime::Links;

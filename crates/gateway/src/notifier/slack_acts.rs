@@ -14,7 +14,7 @@ use mcp_elicit_inbox::viewer::{SignedIn, Viewer};
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::quorum::{Actor, Denied, State};
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, TeamAct};
+use mcp_elicit_record::team::{Acted, Team, TeamAct};
 use mcp_elicit_record::{Record, RecordError};
 
 use super::Notifier;
@@ -210,9 +210,14 @@ impl Acts for SlackActs {
     ) -> Result<Done, Refusal> {
         let actable = self.actable(who, question, "fill").await?;
         self.check_page(&actable.row)?;
-        let act = TeamAct::Fill {
-            answers: Some(&answers),
-            version: u32::try_from(version).unwrap_or(u32::MAX),
+        let team = actable.row.team.as_deref();
+        let act = match team.map(|team| team.quorum().state()) {
+            // Without fields there is nothing that others have entered.
+            Some(State::Filled { digest, .. }) => TeamAct::Confirm { digest: *digest },
+            _ => TeamAct::Fill {
+                answers: Some(&answers),
+                version: u32::try_from(version).unwrap_or(u32::MAX),
+            },
         };
         self.act(&actable, act).await
     }
@@ -225,8 +230,11 @@ impl Acts for SlackActs {
     ) -> Result<Done, Refusal> {
         let actable = self.actable(who, question, "decline").await?;
         self.check_page(&actable.row)?;
-        let team = actable.row.team.as_deref();
-        if team.is_some_and(|team| u64::from(team.quorum().version()) != version) {
+        let quorum = actable.row.team.as_deref().map(Team::quorum);
+        let has_changed = quorum.is_some_and(|quorum| {
+            *quorum.state() == State::Open && u64::from(quorum.version()) != version
+        });
+        if has_changed {
             return Err(denied(Denied::Changed));
         }
         self.act(&actable, TeamAct::Decline { note: None }).await

@@ -524,6 +524,46 @@ async fn two_people_agree_one_in_slack_and_one_on_the_page() {
 }
 
 #[tokio::test]
+async fn two_people_agree_in_slack_where_nothing_is_entered() {
+    let need = RULE.replace("\" }\n", "\", need = 2 }\n");
+    let Some(rig) = Rig::start(&format!("{PEOPLE}{need}")).await else {
+        return;
+    };
+    let schema = json!({"type": "object", "properties": {}});
+    let confirmation = async || ask_form(&rig.record, &rig.teams.rules(), &schema).await;
+    let id = confirmation().await;
+    let click = async |user: &str, action: &str, id: &str, version: u32, word: &str| {
+        rig.click(user, action, &format!("{id}:{version}:{word}"))
+            .await
+    };
+    let ada = click("UOPS1", "choose:0", &id, 0, "ok").await;
+    assert_eq!(ada, "Saved. More people must agree.");
+    rig.notifier.round().await.unwrap();
+    let got = rig.got().await;
+    assert_eq!(
+        buttons(got.last().unwrap()),
+        ["choose:0", "decline", "open"]
+    );
+    // One person is one vote, on whichever message.
+    for version in [0, 1] {
+        let again = click("UOPS1", "choose:0", &id, version, "ok").await;
+        assert_eq!(again, "You have agreed already. Others have to agree, too.");
+    }
+    assert!(rig.row(&id).await.lifecycle.is_open());
+    let bob = click("UOPS2", "choose:0", &id, 0, "ok").await;
+    assert_eq!(bob, "Saved. Thank you.");
+    let ended = rig.row(&id).await;
+    assert_eq!(ended.lifecycle.ended_by(), Some("person:ada, person:bob"));
+
+    // The other one may decline, too.
+    let id = confirmation().await;
+    click("UOPS1", "choose:0", &id, 0, "ok").await;
+    let bob = click("UOPS2", "decline", &id, 0, "-").await;
+    assert_eq!(bob, "Saved. Thank you.");
+    assert_eq!(rig.row(&id).await.lifecycle.ended_by(), Some("person:bob"));
+}
+
+#[tokio::test]
 async fn without_a_signing_secret_messages_link_and_the_address_does_not_exist() {
     let file = format!("{PEOPLE}{RULE}");
     let Some(rig) = Rig::start(&file).await else {

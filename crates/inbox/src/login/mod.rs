@@ -5,17 +5,17 @@
 //! | [`table`] | sessions, and the subjects that people are bound to |
 //! | [`table::devices`] | browsers that are told of questions, by web push |
 //! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
-//! | `gate` | the session of a request; a proxy's headers |
+//! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
 pub mod directory;
 #[cfg(feature = "teams")]
 mod flow;
-mod gate;
 mod pages;
 #[cfg(feature = "teams")]
 mod provider;
+mod request_session;
 pub mod table;
 
 use std::fmt;
@@ -161,5 +161,5 @@ impl fmt::Debug for OidcLogin {
     }
 }
 
-pub(crate) use self::gate::{Gate, identify};
 pub(crate) use self::pages::router;
+pub(crate) use self::request_session::{Gate, identify};

@@ -16,7 +16,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
 
-use super::gate::Gate;
+use super::request_session::Gate;
 use super::table::LoginSession;
 use super::table::devices::{self, Device, DeviceKeys};
 use crate::viewer::{SignedIn, Viewer};

@@ -21,8 +21,8 @@ use serde_json::{Map, Value};
 
 use super::OidcLogin;
 use super::flow::{FLOW_LIFE, Flow, Flows};
-use super::gate::{Gate, cookie};
 use super::pages::{go, value_of};
+use super::request_session::{Gate, cookie};
 use super::table::Identity;
 use crate::viewer::SignedIn;
 

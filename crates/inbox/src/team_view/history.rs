@@ -133,7 +133,7 @@ fn happened(
 }
 
 fn because(word: &str, row: &Row) -> String {
-    match row.lifecycle.reason() {
+    match row.lifecycle.reason_in_words() {
         Some(reason) => format!("{word}: {reason}"),
         None => word.to_owned(),
     }

@@ -10,7 +10,7 @@ pub(crate) enum Origin {
     /// An entry of an `input_required` that the gateway answers itself.
     Round { entry: String },
     /// An entry of an `input_required` that the client answers with its retry.
-    ClientRound { entry: String, round: RoundId },
+    PassedRound { entry: String, round: RoundId },
     /// The gateway itself, before the call goes to the server.
     Approval,
     /// A link of a `-32042`; the call is made again once it was visited.

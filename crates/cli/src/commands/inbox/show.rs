@@ -1,6 +1,7 @@
 //! Questions of the inbox as text for people. What a server wrote is made harmless first.
 
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Withdrawal;
 use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
 use serde_json::Value;
 
@@ -215,6 +216,7 @@ fn state(question: &Value) -> String {
         said.push(sanitize::line(by, sanitize::LABEL));
     }
     if let Some(reason) = question["reason"].as_str() {
+        let reason = Withdrawal::of_word(reason).map_or(reason, |withdrawal| withdrawal.words());
         said.push(sanitize::line(reason, sanitize::LABEL));
     }
     let moment = |name: &str| super::super::audit::moment(question[name].as_i64()?);

@@ -174,10 +174,15 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         now: &now,
     };
     let preview = rules.preview(&facts, input.question.as_ref());
+    let unshown = facts.call.and_then(|call| call.unshown());
+    let bars = Bars {
+        unmatched: (!is_matched).then_some(CALLER_UNKNOWN),
+        unshown: unshown.as_deref(),
+    };
     if args.json {
-        output::print_json(&report(&rules, &preview, is_matched))?;
+        output::print_json(&report(&rules, &preview, bars))?;
     } else {
-        for line in lines(&rules, &preview, is_matched) {
+        for line in lines(&rules, &preview, bars) {
             output::print(output::harmless(&line))?;
         }
     }
@@ -240,34 +245,53 @@ enum Decided<'p> {
     Ask(Option<&'p str>, &'p Plan),
 }
 
-/// Returns the decision. `is_matched` is `false` where it is not known which person calls.
-fn decided<'p>(preview: &'p Preview<'_>, is_matched: bool) -> Option<Decided<'p>> {
-    let is_refused = |plan: &Plan| plan.ask.not_caller && !is_matched;
-    match (&preview.admit, &preview.planned) {
-        (Admit::Approve(rule, approval), _) if is_refused(&approval.plan) => {
-            Some(Decided::Refused(rule, CALLER_UNKNOWN))
-        }
-        (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if is_refused(plan) => {
-            Some(Decided::Refused(rule, CALLER_UNKNOWN))
-        }
-        (Admit::Refuse(rule, refusal), _) => Some(Decided::Refused(rule, &refusal.reason)),
-        (Admit::Approve(rule, approval), _) => Some(Decided::Approve(rule, approval)),
-        (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
-            Some(Decided::Refused(rule, &refusal.reason))
-        }
-        (Admit::Free(_), Some(Planned::Ask(rule, plan))) => Some(Decided::Ask(*rule, plan)),
-        (Admit::Free(_), None) => None,
+/// The reasons why people cannot be asked about the call.
+#[derive(Clone, Copy)]
+struct Bars<'p> {
+    /// It is not known which person calls, and a rule excludes that person.
+    unmatched: Option<&'p str>,
+    /// No page shows all of the call.
+    unshown: Option<&'p str>,
+}
+
+impl<'p> Bars<'p> {
+    /// Returns the reason why those of a plan cannot be asked.
+    fn of(self, plan: &Plan) -> Option<&'p str> {
+        let unmatched = self.unmatched.filter(|_| plan.ask.not_caller);
+        self.unshown.or(unmatched)
     }
+}
+
+fn decided<'p>(preview: &'p Preview<'_>, bars: Bars<'p>) -> Option<Decided<'p>> {
+    let decided = match (&preview.admit, &preview.planned) {
+        (Admit::Refuse(rule, refusal), _) => Decided::Refused(rule, &refusal.reason),
+        (Admit::Approve(rule, approval), _) => match bars.of(&approval.plan) {
+            Some(reason) => Decided::Refused(rule, reason),
+            None => Decided::Approve(rule, approval),
+        },
+        (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
+            Decided::Refused(rule, &refusal.reason)
+        }
+        (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if !plan.ask.is_caller() => {
+            match bars.of(plan) {
+                Some(reason) => Decided::Refused(rule, reason),
+                None => Decided::Ask(Some(rule), plan),
+            }
+        }
+        (Admit::Free(_), Some(Planned::Ask(rule, plan))) => Decided::Ask(*rule, plan),
+        (Admit::Free(_), None) => return None,
+    };
+    Some(decided)
 }
 
 fn line_of(rules: &Rules, name: Option<&str>) -> Option<usize> {
     Some(rules.rule(name?)?.line())
 }
 
-fn report(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Value {
+fn report(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Value {
     let mut report = Map::new();
     let mut put = |key: &str, value: Value| report.insert(key.to_owned(), value);
-    let (rule, refused, approval, plan) = match decided(preview, is_matched) {
+    let (rule, refused, approval, plan) = match decided(preview, bars) {
         Some(Decided::Refused(rule, reason)) => (Some(rule), Some(reason), None, None),
         Some(Decided::Approve(rule, approval)) => {
             (Some(rule), None, Some(approval), Some(&*approval.plan))
@@ -305,7 +329,7 @@ fn report(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Value {
     Value::Object(report)
 }
 
-fn lines(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Vec<String> {
+fn lines(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Vec<String> {
     let named = |rule: &str| match line_of(rules, Some(rule)) {
         Some(line) => format!("rule `{rule}` (line {line})"),
         None => format!("rule `{rule}`"),
@@ -314,7 +338,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>, is_matched: bool) -> Vec<String> 
     if let Admit::Free(Some(rule)) = preview.admit {
         lines.push(format!("{} lets the call go on", named(rule)));
     }
-    match decided(preview, is_matched) {
+    match decided(preview, bars) {
         Some(Decided::Refused(rule, reason)) => {
             lines.push(format!("{} refuses it: {reason}", named(rule)));
         }

@@ -44,7 +44,7 @@ struct StreamCursor {
 enum Learned {
     /// The revision that was agreed on.
     Revision,
-    /// Filter arguments of the tools headers repeat.
+    /// The arguments of the tools that headers repeat.
     Tools,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Rounds that a client of the rounds era has as the server wrote them, until their retry goes on to the server.
+//! The table of rounds that were passed on: each until its retry goes on to the server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,12 +14,12 @@ use crate::{AskId, StreamId, Timestamp};
 
 /// The rounds that clients have.
 #[derive(Default)]
-pub(crate) struct ClientRounds {
-    by_id: BTreeMap<RoundId, ClientRound>,
+pub(crate) struct PassedRounds {
+    by_id: BTreeMap<RoundId, PassedRound>,
 }
 
 /// A round that the client has as the server wrote it.
-struct ClientRound {
+struct PassedRound {
     /// The state that the server gave.
     server: ServerState,
     /// The round as the server wrote it, for asking again.
@@ -117,10 +117,10 @@ impl Retry {
     }
 }
 
-impl ClientRounds {
+impl PassedRounds {
     /// Begins a round that the server wrote, with the state that it gave.
     pub(crate) fn begin(&mut self, id: RoundId, server: ServerState, text: String) {
-        let round = ClientRound {
+        let round = PassedRound {
             server,
             text,
             open: Vec::new(),
@@ -155,7 +155,7 @@ impl ClientRounds {
 
     /// Returns the round that the client has under this state, with its open questions.
     pub(crate) fn by_state(&self, state: &str) -> Option<(RoundId, Vec<AskId>)> {
-        let has = |round: &ClientRound| matches!(&round.progress, Progress::AtClient { state: known } if known == state);
+        let has = |round: &PassedRound| matches!(&round.progress, Progress::AtClient { state: known } if known == state);
         let mut rounds = self.by_id.iter();
         let (id, round) = rounds.find(|(_, round)| has(round))?;
         Some((*id, round.open.clone()))

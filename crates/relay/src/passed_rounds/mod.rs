@@ -4,15 +4,18 @@
 //! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
 //! answer.
 
+mod table;
+
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::{InputRequired, InputResponses};
 use serde_json::Value;
 
+pub(crate) use self::table::PassedRounds;
+use self::table::{ClientAnswers, Retry, with_state};
 use crate::asks::{Ask, Origin, RoundId, UnusableReply};
 use crate::call_start::Carried;
 use crate::calls::Call;
-use crate::client_rounds::{ClientAnswers, Retry, with_state};
 use crate::frame_edit::{ErrorResponse, with_id};
 use crate::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
@@ -37,19 +40,19 @@ impl Relay {
             return ServerForward::Handled;
         }
         let round = RoundId::new(number);
-        self.client_rounds.begin(round, server, text.to_owned());
+        self.passed_rounds.begin(round, server, text.to_owned());
         for (entry, request) in required.questions() {
-            let origin = Origin::ClientRound {
+            let origin = Origin::PassedRound {
                 entry: entry.to_owned(),
                 round,
             };
             match self.open_ask(now, key.into(), origin, request.clone(), None, None) {
                 Ok(question) => {
-                    self.client_rounds.add(round, question);
+                    self.passed_rounds.add(round, question);
                 }
                 Err(refusal) => {
                     self.fail(now, key, &refusal);
-                    self.client_rounds.remove(round);
+                    self.passed_rounds.remove(round);
                     return ServerForward::Handled;
                 }
             }
@@ -81,7 +84,7 @@ impl Relay {
                 question.shown_in_round();
                 question.leave_call();
                 asked.extend(question.entry_and_record());
-                if let Origin::ClientRound { round: known, .. } = question.origin() {
+                if let Origin::PassedRound { round: known, .. } = question.origin() {
                     round = Some(*known);
                 }
             }
@@ -89,11 +92,11 @@ impl Relay {
         let Some(round) = round else {
             return;
         };
-        let Some(server) = self.client_rounds.server_state(round) else {
+        let Some(server) = self.passed_rounds.server_state(round) else {
             return;
         };
         if let Some(state) = self.send_round(now, key, &text, round.number(), asked, server) {
-            self.client_rounds.sent(round, state);
+            self.passed_rounds.sent(round, state);
         }
     }
 
@@ -136,7 +139,7 @@ impl Relay {
             let why = "`params` must be an object with each member once";
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
-        let Some((round, asked)) = self.client_rounds.by_state(state) else {
+        let Some((round, asked)) = self.passed_rounds.by_state(state) else {
             // The gateway was started anew, or the round's time is over: what the record still asks, the client has
             // answered with this.
             self.round_states.use_up(state.to_owned());
@@ -157,7 +160,7 @@ impl Relay {
             let Some(question) = self.asks.get(key) else {
                 continue;
             };
-            let Origin::ClientRound { entry, .. } = question.origin().clone() else {
+            let Origin::PassedRound { entry, .. } = question.origin().clone() else {
                 continue;
             };
             if question.is_answered() {
@@ -187,7 +190,7 @@ impl Relay {
         }
         self.round_states.use_up(state.to_owned());
         let retry = Retry::new(frame.stream(), frame.at(), retry, own);
-        self.client_rounds.came_back(round, retry);
+        self.passed_rounds.came_back(round, retry);
         for key in unanswered {
             self.drop_question(key, Ending::CallEnded);
         }
@@ -226,17 +229,17 @@ impl Relay {
         }
         let number = self.round_states.next_number();
         let id = frame.id();
-        let server = self.client_rounds.server_state(round);
+        let server = self.passed_rounds.server_state(round);
         let state = self.state_for(frame.at(), binding, number, records, server);
         let sent = state.and_then(|state| {
-            let again = self.client_rounds.again(round, &state, &reasons)?;
+            let again = self.passed_rounds.again(round, &state, &reasons)?;
             Some((with_id(&again, &id?), state))
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
             return self.reject(frame, &ErrorResponse::new(-32603, why));
         };
-        self.client_rounds.sent(round, state);
+        self.passed_rounds.sent(round, state);
         self.tell_client(frame.stream(), again, true);
         ClientForward::Handled
     }
@@ -249,7 +252,7 @@ impl Relay {
         reply: String,
         record: Option<String>,
     ) {
-        let ready = self.client_rounds.answered(round, entry, reply, record);
+        let ready = self.passed_rounds.answered(round, entry, reply, record);
         if let Some(retry) = ready {
             let (stream, at, text, records) = retry.into_parts();
             let carried = Carried::delivery(self.deliveries.begin(records, None));
@@ -259,7 +262,7 @@ impl Relay {
 
     /// A retry that cannot go on since its answer was lost to another.
     pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
-        if let Some((stream, text)) = self.client_rounds.fail(round)
+        if let Some((stream, text)) = self.passed_rounds.fail(round)
             && let Some(index) = FrameIndex::at(text.as_bytes())
         {
             self.reject_on(stream, Frame::of_text(&text, &index), refusal);
