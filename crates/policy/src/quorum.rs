@@ -365,9 +365,7 @@ impl Quorum {
             State::Filled { votes, .. } => votes.as_slice(),
             State::Open | State::Ended(_) => &[],
         };
-        let not_eligible = waiting
-            .iter()
-            .filter(|voter| self.eligible(voter, people).is_err());
+        let not_eligible = waiting.iter().filter(|voter| !self.counts(voter, people));
         let dropped = self.dropped.iter().chain(not_eligible);
         dropped.map(String::as_str).collect()
     }
@@ -628,14 +626,17 @@ impl Quorum {
         if *known != digest {
             return Err(Denied::Changed);
         }
-        if votes.iter().any(|voter| voter == person) {
-            return Err(Denied::AlreadyVoted);
+        let mut notices = Vec::new();
+        if let Some(at) = votes.iter().position(|voter| voter == person) {
+            if self.is_still(person, people) {
+                return Err(Denied::AlreadyVoted);
+            }
+            notices.push(Notice::VoteDropped(votes.remove(at)));
         }
         self.check_is_another(votes, person, people)?;
         votes.push(person.to_owned());
         next.keep_identity(person, people);
         next.dropped.retain(|other| other != person);
-        let mut notices = Vec::new();
         next.complete(people, &mut notices);
         Ok((next, notices))
     }
@@ -660,9 +661,8 @@ impl Quorum {
         for voter in voters {
             let now = people.identity(voter);
             let known = self.identities.get(voter);
-            // The file may have given the name to somebody else since.
-            let is_still = known.is_none_or(|known| known.compare(&now, false) == Sameness::Same);
-            let are_in_file = is_in_file && is_still && people.is_in_file(voter);
+            let are_in_file =
+                is_in_file && self.is_still(voter, people) && people.is_in_file(voter);
             match own.compare(known.unwrap_or(&now), are_in_file) {
                 Sameness::Same => return Err(Denied::AlreadyVotedAs),
                 Sameness::Unknown => return Err(Denied::VoterUnknown),
@@ -670,6 +670,17 @@ impl Quorum {
             }
         }
         Ok(())
+    }
+
+    /// Returns `true` if the name of a voter means the person who agreed. The file may have given it to somebody else since.
+    fn is_still(&self, voter: &str, people: &dyn Membership) -> bool {
+        let known = self.identities.get(voter);
+        known.is_none_or(|known| known.compare(&people.identity(voter), false) == Sameness::Same)
+    }
+
+    /// Returns `true` if a vote counts: the voter is still the one who agreed, and may still answer.
+    fn counts(&self, voter: &str, people: &dyn Membership) -> bool {
+        self.is_still(voter, people) && self.eligible(voter, people).is_ok()
     }
 
     /// Ends the question if enough people agree, after every vote was judged again.
@@ -681,7 +692,7 @@ impl Quorum {
             return;
         }
         let (digest, all) = (*digest, votes.clone());
-        let counts = |voter: &String| self.eligible(voter, people).is_ok();
+        let counts = |voter: &String| self.counts(voter, people);
         let (votes, dropped): (Vec<_>, Vec<_>) = all.into_iter().partition(counts);
         self.dropped.extend(dropped.iter().cloned());
         notices.extend(dropped.into_iter().map(Notice::VoteDropped));

@@ -88,6 +88,28 @@ impl Membership for Named {
     }
 }
 
+/// The same after the name `A.1` was given to somebody else.
+struct Renamed(Named);
+
+impl Membership for Renamed {
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        self.0.is_member(group, person)
+    }
+
+    fn is_caller(&self, person: &str) -> bool {
+        self.0.is_caller(person)
+    }
+
+    fn identity(&self, person: &str) -> Identity {
+        self.0
+            .identity(if person == "A.1" { "new.1" } else { person })
+    }
+
+    fn is_in_file(&self, person: &str) -> bool {
+        self.0.is_in_file(person)
+    }
+}
+
 fn names(names: &str) -> BTreeSet<String> {
     names.chars().map(String::from).collect()
 }
@@ -708,6 +730,26 @@ fn one_person_agrees_once_under_whatever_name() {
     // Other answers are not a second vote.
     let (edited, _) = act_among(&filled, "a.2", fill(2, 1), &known).unwrap();
     assert_eq!(edited.votes(), ["a.2"]);
+}
+
+#[test]
+fn a_vote_is_of_the_person_who_agreed_and_not_of_whoever_has_the_name_later() {
+    let before = Named {
+        knows_subjects: true,
+    };
+    let (filled, _) = act_among(&asked(2, false), "A.1", fill(1, 0), &before).unwrap();
+    let later = Renamed(before);
+    assert_eq!(filled.void_votes(&later), ["A.1"]);
+    let (confirmed, notices) = act_among(&filled, "B.1", confirm(1), &later).unwrap();
+    assert_eq!(confirmed.votes(), ["B.1"]);
+    assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);
+    // Whoever has the name now has not agreed yet.
+    let (replaced, notices) = act_among(&filled, "A.1", confirm(1), &later).unwrap();
+    assert_eq!(replaced.votes(), ["A.1"]);
+    assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);
+    assert!(replaced.void_votes(&later).is_empty());
+    let (ended, _) = act_among(&replaced, "B.1", confirm(1), &later).unwrap();
+    assert_eq!(ended.votes(), ["A.1", "B.1"]);
 }
 
 #[test]

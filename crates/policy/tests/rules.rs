@@ -673,9 +673,51 @@ fn values_of_different_types_are_neither_equal_nor_unequal() {
         ("\"x\" in arguments.a", r#"{"a":["y",["x"]]}"#, None),
         ("\"x\" in arguments.a", r#"{"a":["y",null]}"#, None),
         ("\"x\" in arguments.a", r#"{"a":"x"}"#, None),
-        ("\"x\" in arguments.a", r#"{"a":{"x":0}}"#, Some(true)),
-        ("\"x\" in arguments.a", r#"{"a":{"y":0}}"#, Some(false)),
-        ("arguments.b in arguments.a", r#"{"a":{"1":0},"b":1}"#, None),
+        // A map is no list, whatever its names are. Of the arguments themselves, the names are looked at.
+        ("\"x\" in arguments.a", r#"{"a":{"x":0}}"#, None),
+        ("\"x\" in arguments.a", r#"{"a":{"y":"x"}}"#, None),
+        ("\"a\" in arguments", r#"{"a":{"y":0}}"#, Some(true)),
+        ("\"y\" in arguments", r#"{"a":{"y":0}}"#, Some(false)),
+        (
+            "arguments.a.exists(x, x == \"p\")",
+            r#"{"a":["p"]}"#,
+            Some(true),
+        ),
+        (
+            "arguments.a.exists(x, x == \"p\")",
+            r#"{"a":{"x":"p"}}"#,
+            None,
+        ),
+        (
+            "arguments.a.exists(x, x == \"p\")",
+            r#"{"a":{"p":"x"}}"#,
+            None,
+        ),
+        (
+            "arguments.a.all(x, x.startsWith(\"/srv/\"))",
+            r#"{"a":{"/srv/x":"/etc"}}"#,
+            None,
+        ),
+        (
+            "arguments.a.all(x, x.startsWith(\"/srv/\"))",
+            r#"{"a":{}}"#,
+            None,
+        ),
+        (
+            "arguments.a.exists_one(x, x == \"p\")",
+            r#"{"a":{"p":1}}"#,
+            None,
+        ),
+        (
+            "arguments.a.all(x, x.startsWith(\"/srv/\"))",
+            r#"{"a":"/etc"}"#,
+            None,
+        ),
+        (
+            "arguments.exists(name, name == \"a\")",
+            r#"{"a":1}"#,
+            Some(true),
+        ),
         ("arguments.a == [\"x\"]", r#"{"a":["x","y"]}"#, Some(false)),
         ("arguments.a == [\"x\", \"y\"]", r#"{"a":["z",1]}"#, None),
         (

@@ -1,5 +1,6 @@
 //! `==`, `!=` and `in` between values of one type. CEL itself calls values of different types unequal, so that a rule about `"production"`
-//! would not match `["production"]`; here that is an error, which restricts.
+//! would not match `["production"]`; here that is an error, which restricts. So is a map where a list is meant: CEL would look at its
+//! names, and not at its values.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, DYN_TYPE, Kind};
@@ -10,7 +11,12 @@ use cel::{Env, ExecutionError};
 const SAME: &str = "@same";
 const IS_NULL: &str = "@is_null";
 const IN_WRITTEN: &str = "@in_written";
-const IN_FOUND: &str = "@in_found";
+const IN_LIST: &str = "@in_list";
+const IN_MAP: &str = "@in_map";
+const LIST: &str = "@list";
+
+/// The variables that are maps: their names are looked at.
+const MAPS: [&str; 2] = ["arguments", "fields"];
 
 /// Adds the functions to an environment.
 pub(super) fn add_to(env: &mut Env) {
@@ -23,7 +29,9 @@ pub(super) fn add_to(env: &mut Env) {
         env.add_overload(IN_WRITTEN, IN_WRITTEN, two(), |args| {
             truth(in_written_of(&args))
         }),
-        env.add_overload(IN_FOUND, IN_FOUND, two(), |args| truth(in_found_of(&args))),
+        env.add_overload(IN_LIST, IN_LIST, two(), |args| truth(in_list_of(&args))),
+        env.add_overload(IN_MAP, IN_MAP, two(), |args| truth(in_map_of(&args))),
+        env.add_overload(LIST, LIST, vec![DYN_TYPE], list_of),
     ];
     debug_assert!(
         added.iter().all(Result::is_ok),
@@ -31,7 +39,7 @@ pub(super) fn add_to(env: &mut Env) {
     );
 }
 
-/// Puts the functions in the place of `==`, `!=` and `in`, in the whole of a condition.
+/// Puts the functions in the place of `==`, `!=` and `in`, and around what a macro goes through, in the whole of a condition.
 pub(super) fn put_into(expression: &mut IdedExpr) {
     match &mut expression.expr {
         Expr::Call(call) => {
@@ -60,6 +68,17 @@ pub(super) fn put_into(expression: &mut IdedExpr) {
                 &mut each.result,
             ] {
                 put_into(part);
+            }
+            if !is_map_variable(&each.iter_range) {
+                let range = IdedExpr {
+                    id: each.iter_range.id,
+                    expr: std::mem::take(&mut each.iter_range.expr),
+                };
+                each.iter_range.expr = Expr::Call(CallExpr {
+                    func_name: LIST.to_owned(),
+                    target: None,
+                    args: vec![range],
+                });
             }
         }
         Expr::List(list) => list.elements.iter_mut().for_each(put_into),
@@ -97,11 +116,16 @@ fn replace(call: &mut CallExpr) {
             {
                 IN_WRITTEN
             }
-            _ => IN_FOUND,
+            _ if is_map_variable(right) => IN_MAP,
+            _ => IN_LIST,
         },
         _ => return,
     };
     function.clone_into(&mut call.func_name);
+}
+
+fn is_map_variable(expression: &IdedExpr) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if MAPS.contains(&name.as_str()))
 }
 
 fn is_null(expression: &IdedExpr) -> bool {
@@ -258,33 +282,45 @@ fn is_null_value(value: &dyn Val) -> bool {
     Sort::of(value) == Some(Sort::Null)
 }
 
-/// Returns `true` if a value is an element of a list, or a text the name of a member of a map. Where it is none, each element must be of
-/// its type.
-fn in_found_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
-    let [item, container] = args else {
+/// Returns `true` if a value is an element of a list. Where it is none, each element must be of its type.
+fn in_list_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
+    let [item, list] = args else {
         return Err(other_types());
     };
-    let (item, container) = (item.as_ref(), container.as_ref());
-    if let Some(list) = container.downcast_ref::<CelList<'_>>() {
-        if Sort::of(item).is_none() {
-            return Err(other_types());
+    let (item, list) = (item.as_ref(), list.downcast_ref::<CelList<'_>>());
+    let (Some(list), Some(_)) = (list, Sort::of(item)) else {
+        return Err(other_types());
+    };
+    let mut result = Ok(false);
+    for element in list.inner() {
+        match same(item, element.as_ref()) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(error) => result = Err(error),
         }
-        let mut result = Ok(false);
-        for element in list.inner() {
-            match same(item, element.as_ref()) {
-                Ok(true) => return Ok(true),
-                Ok(false) => {}
-                Err(error) => result = Err(error),
-            }
-        }
-        return result;
     }
-    match container.as_container() {
-        Some(map)
-            if Sort::of(container) == Some(Sort::Map) && Sort::of(item) == Some(Sort::Text) =>
-        {
-            map.contains(item)
+    result
+}
+
+/// Returns `true` if a text is the name of a member of a map.
+fn in_map_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
+    let [item, map] = args else {
+        return Err(other_types());
+    };
+    let (item, map) = (item.as_ref(), map.as_ref());
+    match map.as_container() {
+        Some(names) if Sort::of(map) == Some(Sort::Map) && Sort::of(item) == Some(Sort::Text) => {
+            names.contains(item)
         }
         _ => Err(other_types()),
     }
+}
+
+/// Returns its argument, which must be a list.
+fn list_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let mut args = args.into_iter();
+    let one = args
+        .next()
+        .filter(|one| Sort::of(one.as_ref()) == Some(Sort::List));
+    one.ok_or_else(other_types)
 }
