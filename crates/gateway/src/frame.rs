@@ -1,6 +1,8 @@
 //! A frame on its way: lent by whoever read it, or seen and shared, so that who has to keep it need not copy it, and who
 //! has to know its parts need not look again.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use mcp_elicit_core::wire::FrameIndex;
@@ -36,6 +38,75 @@ impl<'a> Frame<'a> {
         match self {
             Self::Lent(bytes) => FrameIndex::at(bytes).unwrap_or_default(),
             Self::Seen(_, index) => index.clone(),
+        }
+    }
+}
+
+/// Returns the frame as one line, as it goes into a pipe: a line of its own would be a frame of its own there. JSON may break lines between
+/// its tokens and nowhere else, and there each break becomes a space. A frame with a break within a string is cut at it, so that
+/// nobody takes it for JSON.
+pub(crate) fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr2(b'\n', b'\r', frame) else {
+        return Cow::Borrowed(frame);
+    };
+    let mut line = Vec::with_capacity(frame.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, byte) in frame.iter().enumerate() {
+        let is_break = at >= first && matches!(byte, b'\n' | b'\r');
+        if is_break && in_string {
+            break;
+        }
+        line.push(if is_break { b' ' } else { *byte });
+        if is_escaped {
+            is_escaped = false;
+        } else if in_string && *byte == b'\\' {
+            is_escaped = true;
+        } else if *byte == b'"' {
+            in_string = !in_string;
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// [`one_line`] of bytes that are kept, without a copy where they are one line.
+pub(crate) fn one_line_of(frame: Bytes) -> Bytes {
+    match one_line(&frame) {
+        Cow::Borrowed(_) => frame,
+        Cow::Owned(line) => line.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_is_one_line_and_means_the_same() {
+        let broken = "{\r\n \"a\":\n[1,\r\"say \\\"\\\\\",\n{\"method\":\"m\"}\n]}";
+        let line = one_line(broken.as_bytes());
+        assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+        let meant: Value = serde_json::from_str(broken).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&line).unwrap(), meant);
+        let short = Bytes::from_static(b"{\"a\":\"\\n\"}");
+        assert_eq!(one_line_of(short.clone()).as_ptr(), short.as_ptr());
+    }
+
+    #[test]
+    fn a_frame_with_a_break_within_a_string_is_no_json_any_more() {
+        for broken in [
+            "{\"a\":\"x\n{\\\"method\\\":1}\"}",
+            "{\"a\":\"x\\\ny\"}",
+            "{\"a\rb\":1}",
+        ] {
+            let line = one_line(broken.as_bytes());
+            assert!(!line.contains(&b'\n') && !line.contains(&b'\r'), "{broken}");
+            assert!(serde_json::from_slice::<Value>(&line).is_err(), "{broken}");
+            assert!(
+                mcp_elicit_core::wire::FrameIndex::at(&line).is_none(),
+                "{broken}"
+            );
         }
     }
 }

@@ -91,7 +91,7 @@ impl EventReader {
     }
 }
 
-/// An event with this data, which must be one line or several.
+/// An event with this data, which may have line breaks of any kind; they are read back as `\n`.
 pub fn written(data: &[u8], id: Option<&str>) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len() + 32);
     if let Some(id) = id {
@@ -100,9 +100,12 @@ pub fn written(data: &[u8], id: Option<&str>) -> Vec<u8> {
         out.push(b'\n');
     }
     for line in data.split(|byte| *byte == b'\n') {
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
-        out.push(b'\n');
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        for part in line.split(|byte| *byte == b'\r') {
+            out.extend_from_slice(b"data: ");
+            out.extend_from_slice(part);
+            out.push(b'\n');
+        }
     }
     out.push(b'\n');
     out
@@ -149,10 +152,13 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let text = written(b"{\"a\":\n1}", Some("s-1"));
-        assert_eq!(
-            events(&text, 5),
-            [("{\"a\":\n1}".to_owned(), Some("s-1".to_owned()))]
-        );
+        for data in ["{\"a\":\n1}", "{\"a\":\r\n1}", "{\"a\":\r1}"] {
+            let text = written(data.as_bytes(), Some("s-1"));
+            assert_eq!(
+                events(&text, 5),
+                [("{\"a\":\n1}".to_owned(), Some("s-1".to_owned()))],
+                "{data:?}"
+            );
+        }
     }
 }

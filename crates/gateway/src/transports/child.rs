@@ -5,7 +5,7 @@ use std::process::ChildStdout;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, one_line};
 use crate::session::{ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{PipeWriter, Written};
@@ -129,23 +129,7 @@ impl ServerTransport for ChildTransport {
         _door: Option<StreamId>,
         delivery: Option<DeliveryId>,
     ) {
-        let frame = frame.bytes();
-        if memchr::memchr2(b'\n', b'\r', frame).is_some() {
-            // A frame is one line here; JSON may break lines anywhere between its tokens, and nowhere else.
-            let line: Vec<u8> = frame
-                .iter()
-                .map(|byte| {
-                    if matches!(byte, b'\n' | b'\r') {
-                        b' '
-                    } else {
-                        *byte
-                    }
-                })
-                .collect();
-            self.pipe.push(&line, delivery);
-        } else {
-            self.pipe.push(frame, delivery);
-        }
+        self.pipe.push(frame.bytes(), delivery);
     }
 
     fn flush(&self) {
@@ -238,9 +222,7 @@ pub(crate) fn read_frames(
     loop {
         let buffer = match reader.fill_buf() {
             Ok([]) => {
-                if !begun.trim_ascii().is_empty() {
-                    each(begun.trim_ascii());
-                }
+                pass(&begun, &mut each);
                 return Ok(());
             }
             Ok(buffer) => buffer,
@@ -274,9 +256,11 @@ pub(crate) fn read_frames(
 }
 
 fn pass(line: &[u8], each: &mut impl FnMut(&[u8])) {
+    // Some programs begin their output with the mark of its encoding.
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let line = line.trim_ascii();
     if !line.is_empty() {
-        each(line);
+        each(&one_line(line));
     }
 }
 
@@ -296,6 +280,11 @@ mod tests {
             .unwrap();
             assert_eq!(frames, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"]);
         }
+        let marked = b"\xEF\xBB\xBF{\"a\":\r1}\r\n";
+        let mut reader = BufReader::with_capacity(4, &marked[..]);
+        let mut frames = Vec::new();
+        read_frames(&mut reader, 100, |frame| frames.push(frame.to_vec())).unwrap();
+        assert_eq!(frames, [b"{\"a\": 1}"]);
         let mut reader = BufReader::with_capacity(4, &text[..]);
         assert!(read_frames(&mut reader, 5, |_| ()).is_err());
     }

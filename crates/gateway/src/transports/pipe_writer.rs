@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use mcp_elicit_relay::DeliveryId;
 
+use crate::frame::one_line;
+
 /// The largest buffer that is kept for the next frames, in bytes.
 const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
 
@@ -87,9 +89,10 @@ impl PipeWriter {
     /// Puts a frame at the end of the queue. What becomes of the answers in it is in [`PipeWriter::take_reports`] once it is
     /// known.
     pub(crate) fn push(&self, frame: &[u8], delivery: Option<DeliveryId>) {
+        let frame = one_line(frame);
         let mut queue = self.queue();
         let start = queue.bytes.len();
-        queue.bytes.extend_from_slice(frame);
+        queue.bytes.extend_from_slice(&frame);
         queue.bytes.push(b'\n');
         if let Some(delivery) = delivery {
             let end = queue.bytes.len();
@@ -235,6 +238,16 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_frame_is_one_line_whatever_is_in_it() {
+        let (sent, written) = mpsc::channel();
+        let pipe = PipeWriter::new(Box::new(Slow(sent)));
+        pipe.push(b"{\r\n\"a\":\n{\"method\":\"m\"}}", None);
+        pipe.close();
+        let all: Vec<u8> = written.try_iter().flatten().collect();
+        assert_eq!(all, b"{  \"a\": {\"method\":\"m\"}}\n");
     }
 
     #[test]

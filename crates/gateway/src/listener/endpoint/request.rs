@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{Envelope, FrameDefect, method};
 
 use super::header_checks::refusal;
+use crate::frame::one_line_of;
 
 /// The largest buffer that is made for a body before it has come, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;
@@ -47,7 +48,7 @@ impl Message {
                 }
                 Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
             })?;
-        let frame = frame.slice_ref(frame.trim_ascii());
+        let frame = one_line_of(frame.slice_ref(frame.trim_ascii()));
         let index = FrameIndex::read(&frame).map_err(|defect| match defect {
             FrameDefect::NotOneObject => refused(StatusCode::BAD_REQUEST, &unread(&frame, most)),
             defect => Box::new(refusal(

@@ -16,7 +16,7 @@ use reqwest::Response;
 use serde_json::json;
 
 use super::{Fate, HttpUpstream, Outgoing, Unsent, words_of};
-use crate::frame::Frame;
+use crate::frame::{Frame, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
 
@@ -216,7 +216,7 @@ impl HttpUpstream {
                 ));
             }
         }
-        Ok(Bytes::from(body))
+        Ok(one_line_of(Bytes::from(body)))
     }
 
     /// Reads a call's stream to its response; a stream that is lost before is taken up where it was, as often as the
@@ -273,7 +273,7 @@ impl HttpUpstream {
                 if event.data.is_empty() {
                     return;
                 }
-                let frame = Bytes::from(event.data);
+                let frame = one_line_of(Bytes::from(event.data));
                 let index = FrameIndex::at(&frame).unwrap_or_default();
                 if index.shape() == Some(Shape::Response) {
                     answered = true;
