@@ -103,10 +103,7 @@ mod tests {
             let line = one_line(broken.as_bytes());
             assert!(!line.contains(&b'\n') && !line.contains(&b'\r'), "{broken}");
             assert!(serde_json::from_slice::<Value>(&line).is_err(), "{broken}");
-            assert!(
-                mcp_elicit_core::wire::FrameIndex::at(&line).is_none(),
-                "{broken}"
-            );
+            assert!(FrameIndex::at(&line).is_none(), "{broken}");
         }
     }
 }

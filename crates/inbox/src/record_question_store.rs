@@ -306,6 +306,12 @@ impl RecordQuestionStore {
         let message = row.body.message.clone();
         let question = QuestionView::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
         let question = self.with_call(question, row);
+        // Where a rule asks, the caller is seldom the reader.
+        let question = if has_named_caller(row) {
+            question.on_behalf_of(self.caller_in_words(row))
+        } else {
+            question
+        };
         let summary =
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
         Some(match Self::ended(row, now) {
@@ -402,6 +408,18 @@ impl RecordQuestionStore {
             .take(filter.most)
             .collect())
     }
+}
+
+/// Returns `true` for a question of a rule in the call of somebody who has proven who they are.
+fn has_named_caller(row: &Row) -> bool {
+    let principal = Principal::parse(&row.body.principal);
+    let is_named = matches!(
+        principal,
+        Some(Principal::Key(_) | Principal::Subject { .. })
+    );
+    row.team
+        .as_ref()
+        .is_some_and(|team| is_named || team.caller.person.is_some())
 }
 
 /// The summary without the words of the message.

@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::credential_mask::CredentialMask;
 use super::transport_error::{Health, TransportError};
 use super::{ConnectError, ConnectOptions};
 use crate::raw_params;
@@ -96,7 +97,7 @@ impl Http {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let sent = Credentials::of(token.as_deref(), &headers);
+        let sent = CredentialMask::of(token.as_deref(), &headers);
         let mut request = self.client.post(uri.as_ref()).header(ACCEPT, BOTH);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -150,7 +151,7 @@ impl Http {
         response: Response,
         message: &ClientJsonRpcMessage,
         had_session: bool,
-        sent: &Credentials,
+        sent: &CredentialMask,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         if status.is_redirection() {
@@ -173,7 +174,7 @@ impl Http {
             let body = tokio::time::timeout(REFUSAL, start_of(response)).await;
             let words = body.ok().and_then(|body| error_in(&body));
             let words = words.map(|error| {
-                let mut words = sent.masked_in(&error.message);
+                let mut words = sent.apply_to(&error.message);
                 words.truncate(words.floor_char_boundary(LONGEST_REASON));
                 words
             });
@@ -185,7 +186,7 @@ impl Http {
         }
         let body = self.body(response, ERROR_LIMIT).await.unwrap_or_default();
         let told = error_in(&body).map(|mut error| {
-            error.message = sent.masked_in(&error.message).into();
+            error.message = sent.apply_to(&error.message).into();
             error
         });
         let ClientJsonRpcMessage::Request(request) = message else {
@@ -258,35 +259,6 @@ impl Http {
             .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed()
     }
-}
-
-/// The credentials of a request, which a server may repeat in its words.
-struct Credentials(Vec<String>);
-
-impl Credentials {
-    fn of(token: Option<&str>, headers: &Headers) -> Self {
-        let values = headers.values().filter(|value| value.is_sensitive());
-        let values = values.filter_map(|value| value.to_str().ok());
-        let all = token.into_iter().chain(values);
-        let all = all.flat_map(with_and_without_scheme).flatten();
-        Self(
-            all.filter(|text| !text.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
-    }
-
-    /// Returns a server's words with the credentials masked.
-    fn masked_in(&self, words: &str) -> String {
-        let mask = |words: String, secret: &String| words.replace(secret, "***");
-        self.0.iter().fold(words.to_owned(), mask)
-    }
-}
-
-/// Returns a credential, and what follows its scheme: of `Bearer TOKEN` a server may repeat either.
-fn with_and_without_scheme(value: &str) -> [Option<&str>; 2] {
-    let after = value.split_once(' ').map(|(_scheme, after)| after.trim());
-    [Some(value), after]
 }
 
 /// Returns the start of a body, or nothing of one that cannot be read.
@@ -411,39 +383,5 @@ impl StreamableHttpClient for Http {
         Ok(events
             .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_repeats_a_credential_does_not_get_it_shown() {
-        let mut key = HeaderValue::from_static("hunter2");
-        key.set_sensitive(true);
-        let headers = Headers::from([
-            (HeaderName::from_static("x-key"), key),
-            (
-                HeaderName::from_static("mcp-method"),
-                HeaderValue::from_static("tools/call"),
-            ),
-        ]);
-        let sent = Credentials::of(Some("mek_1_2"), &headers);
-        assert_eq!(
-            sent.masked_in("mek_1_2 with hunter2 may not use tools/call"),
-            "*** with *** may not use tools/call"
-        );
-        let mut bearer = HeaderValue::from_static("Bearer hunter3");
-        bearer.set_sensitive(true);
-        let headers = Headers::from([(http::header::AUTHORIZATION, bearer)]);
-        assert_eq!(
-            Credentials::of(None, &headers).masked_in("hunter3 has ended"),
-            "*** has ended"
-        );
-        assert_eq!(
-            Credentials::of(Some(""), &Headers::new()).masked_in("x"),
-            "x"
-        );
     }
 }

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "process")]
 mod child;
+#[cfg(feature = "http")]
+mod credential_mask;
 mod error;
 #[cfg(feature = "http")]
 mod http;

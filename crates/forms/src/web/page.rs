@@ -348,6 +348,7 @@ pub(super) struct Row {
     pub initial: String,
     pub server: String,
     pub call: Option<String>,
+    pub called_by: Option<String>,
     pub gist: String,
     pub ago: Option<String>,
     pub left: Option<Left>,

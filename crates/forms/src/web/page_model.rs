@@ -363,6 +363,7 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
         initial: initial(&summary.server),
         server: summary.server.clone(),
         call: summary.call.clone(),
+        called_by: summary.caller.clone(),
         gist: summary.gist.clone(),
         ago: waits.then(|| ago(summary.asked, now)),
         left: if waits {

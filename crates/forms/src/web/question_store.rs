@@ -94,6 +94,8 @@ pub struct QuestionSummary {
     pub server: String,
     /// The tool, prompt or resource it is asked for.
     pub call: Option<String>,
+    /// The person or program whose call it is, where several may call.
+    pub caller: Option<String>,
     /// The beginning of the message, its words alone.
     pub gist: String,
     /// When it was asked.
@@ -121,6 +123,7 @@ impl QuestionSummary {
             id,
             server: question.origin().name(),
             call: question.call().map(crate::view::CallView::name),
+            caller: question.caller(),
             gist: shortened(&gist),
             asked,
             deadline: question.deadline(),

@@ -8,7 +8,7 @@
 //! | `environment` | the values of one decision, made when a condition first reads them |
 //! | `arguments` | the arguments of a call, read without rounding a number |
 //! | `comparison` | conjuncts that are compared without CEL |
-//! | `equality` | `==`, `!=` and `in`, for which values of different types are an error |
+//! | `typed_operators` | `==`, `!=` and `in`, for which values of different types are an error |
 //! | `program` | the parsed condition |
 //! | `size` | bounds of the text, before it is parsed |
 //! | `absent` | in place of all that, without the feature `cel` |
@@ -24,11 +24,11 @@ mod comparison;
 #[cfg(feature = "cel")]
 mod environment;
 #[cfg(feature = "cel")]
-mod equality;
-#[cfg(feature = "cel")]
 mod program;
 #[cfg(feature = "cel")]
 mod size;
+#[cfg(feature = "cel")]
+mod typed_operators;
 #[cfg(feature = "cel")]
 mod types;
 

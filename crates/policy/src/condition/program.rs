@@ -12,12 +12,12 @@ use super::check::{Checked, check};
 use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
 use super::size::too_large;
-use super::{ConditionError, Remark, equality};
+use super::{ConditionError, Remark, typed_operators};
 
 /// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib().with_optional_support(false);
-    equality::add_to(&mut env);
+    typed_operators::add_to(&mut env);
     Arc::new(env)
 });
 /// The same without macros, for the check of what was written.
@@ -69,7 +69,7 @@ impl Condition {
         let expanded = ENV.parser().parse(source);
         let mut expression = expanded.map_err(|errors| syntax(source, errors))?;
         let (comparisons, is_compared) = Comparison::of_condition(&expression, names);
-        equality::put_into(&mut expression);
+        typed_operators::put_into(&mut expression);
         let mut condition = Self {
             source: source.to_owned(),
             expression,
