@@ -822,3 +822,80 @@ async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_f
         assert_eq!(inside.len(), 1, "{inside:?}");
     }
 }
+
+/// A call of 2026-07-28, whose questions its own client answers where no rule says otherwise.
+fn rounds_call(id: u64) -> Value {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": "deploy", "arguments": {}, "_meta": meta}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_answers_no_later_question_and_makes_no_second_call_of_one_approval() {
+    let rules = r#"
+[[rules]]
+name = "careful"
+tool = "deploy"
+approve = true
+ask = { group = "ops" }
+
+[[rules]]
+name = "sure"
+when = "has(fields.confirm)"
+ask = { group = "ops" }
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("gateway.toml"), rules);
+    let mut gateway = Running::run_in(folder);
+    gateway.client.send(&rounds_call(2));
+    let beside = gateway.beside().await;
+    let approval = beside.open().await;
+    let acted = beside.fill(&approval, "ada", json!({})).await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    let round = gateway.client.result(2);
+    let target = &round["result"]["inputRequests"]["target"];
+    assert_eq!(target["method"], "elicitation/create", "{round}");
+    // The second question is for others. The client has no say in it, whatever it brings.
+    let mut retry = rounds_call(3);
+    retry["params"]["requestState"] = round["result"]["requestState"].clone();
+    retry["params"]["inputResponses"] = json!({
+        "target": {"action": "accept", "content": {"environment": "production"}},
+        "sure": {"action": "accept", "content": {"confirm": true}}});
+    gateway.client.send(&retry);
+    let sure = loop {
+        let row = beside.open().await;
+        if row.team.is_some() && row.id != approval.id {
+            break row;
+        }
+    };
+    assert_eq!(sure.team.as_ref().unwrap().rule, "sure");
+    let acted = beside.fill(&sure, "bob", json!({"confirm": true})).await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    let done = gateway.client.result(3);
+    assert_eq!(text(&done), "Deployed to production", "{done}");
+    retry["id"] = json!(4);
+    gateway.client.send(&retry);
+    assert_eq!(gateway.client.result(4)["error"]["code"], -32602);
+    // Another process knows of no use, and asks for another approval.
+    let Running { client, folder, .. } = gateway;
+    drop(client);
+    let mut gateway = Running::run_in(folder);
+    retry["id"] = json!(5);
+    gateway.client.send(&retry);
+    let again = beside.open().await;
+    assert!(again.team.as_ref().unwrap().is_approval);
+    assert_ne!(again.id, approval.id);
+    let acted = beside
+        .act(&again, "bob", TeamAct::Decline { note: None })
+        .await;
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+    let said = gateway.client.result(5);
+    assert!(text(&said).contains("was not called"), "{said}");
+    let audit = audit_with(&gateway.state, "approval-granted");
+    let granted = audit
+        .iter()
+        .filter(|entry| entry["event"] == "approval-granted");
+    assert_eq!(granted.count(), 1);
+}

@@ -202,6 +202,34 @@ impl Decisions for Binding {
         }
     }
 
+    fn refuses(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal> {
+        let (rules, time) = self.teams.rules_at(now);
+        let (caller, groups) = identified(rules.people(), &self.caller.get());
+        let facts = facts(
+            &caller,
+            &groups,
+            &self.server.name,
+            Some((call, tool)),
+            &time,
+        );
+        match rules.admit(&facts) {
+            policy::Admit::Free(_) => None,
+            policy::Admit::Refuse(rule, refusal) => {
+                Some(self.refused(rule, &refusal.reason, Some(call)))
+            }
+            policy::Admit::Approve(rule, approval) => {
+                self.refuses_unshown(rule, &facts, Some(call)).or_else(|| {
+                    self.refuses_unknown(&rules, &caller, rule, &approval.plan, Some(call))
+                })
+            }
+        }
+    }
+
     fn plan(
         &self,
         now: Timestamp,

@@ -13,6 +13,13 @@ use mcp_elicit_core::wire::ElicitRequest;
 pub trait Decisions: fmt::Debug + Send + Sync {
     /// Decides about a call before it goes to the server.
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission;
+    /// Decides whether a call that was let through, or waits, is refused by now. It serves no approval.
+    fn refuses(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal>;
     /// Decides about a question that the server asks; `call` is `None` where it is not known for which call.
     fn plan(
         &self,

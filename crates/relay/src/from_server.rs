@@ -376,7 +376,8 @@ impl Relay {
     }
 
     /// Nobody came for what the call brought.
-    pub(crate) fn drop_unattended(&mut self, key: CallId) {
+    pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
+        self.end_questions_of(now, key, Ending::CallEnded);
         if self.remove_call(key).is_some() {
             self.drop_call(key);
         }

@@ -345,7 +345,7 @@ impl Relay {
                 found,
             } => self.call_found(now, stream, &frame, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
-            Event::CallTaken { call } => self.drop_unattended(call),
+            Event::CallTaken { call } => self.drop_unattended(now, call),
             Event::StreamClosed(stream) => {
                 self.unattended.stream_closed(stream);
                 self.stream_closed(now, stream);
@@ -368,7 +368,7 @@ impl Relay {
                 Timer::Hold(call) => self.hand_back(now, call),
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
                 Timer::Retry(call) => self.retry_upstream(now, call),
-                Timer::DropUnattended(call) => self.drop_unattended(call),
+                Timer::DropUnattended(call) => self.drop_unattended(now, call),
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
                 Timer::ToolsListing => self.end_listing(now),
             }

@@ -37,7 +37,7 @@ pub(crate) struct StateClaims {
     /// Tells two states of one call apart.
     #[serde(rename = "n")]
     number: u64,
-    /// The questions under it: keys of `inputRequests` with the records of the questions.
+    /// The questions under it: keys of `inputRequests` with the records of the questions, and no record for what is not a question.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<(String, String)>,
     /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
@@ -86,6 +86,22 @@ impl StateClaims {
     /// Returns the questions under it: keys of `inputRequests` with the records of the questions.
     pub(crate) fn asked(&self) -> &[(String, String)] {
         &self.asked
+    }
+
+    /// Returns the entry of a request under this key that is not a question.
+    pub(crate) fn other(entry: String) -> (String, String) {
+        (entry, String::new())
+    }
+
+    /// Returns `true` if a request that is not a question goes to the client under this key.
+    pub(crate) fn has_other(&self, entry: &str) -> bool {
+        self.asks(entry, "")
+    }
+
+    /// Returns `true` if the question of this record is asked under this key.
+    pub(crate) fn asks(&self, entry: &str, record: &str) -> bool {
+        let mut asked = self.asked.iter();
+        asked.any(|(known, of)| known == entry && of == record)
     }
 
     /// Returns how many rounds the client has repeated with this one, where it makes the call again from its first round.

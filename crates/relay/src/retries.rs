@@ -95,9 +95,10 @@ impl Relay {
         };
         let responses = responses.unwrap_or_default();
         match claims.server() {
-            Some(server) => {
-                self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
+            Some(server) if !self.starts_round_anew(&state, &claims) => {
+                self.client_round_retried(frame, &state, server, &responses, &binding)
             }
+            Some(_) => self.starts_anew(frame, state, &claims, responses),
             None => self.own_round_returns(frame, state, &claims, responses),
         }
     }
@@ -135,7 +136,7 @@ impl Relay {
             return ClientForward::Handled;
         }
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
-        for (question, answer) in self.answers_of_round(key, &responses) {
+        for (question, answer) in self.answers_of_round(key, &responses, claims) {
             match answer {
                 Ok(outcome) => right.push((question, outcome)),
                 Err(UnusableReply::Malformed(refusal)) => {
@@ -147,7 +148,9 @@ impl Relay {
             }
         }
         self.round_states.use_up(state);
-        self.note_answered_round(key, &responses);
+        if !responses.is_empty() {
+            self.note_answered_round(key, &responses);
+        }
         for (question, outcome) in right {
             self.keep_own_words(question, &outcome, &responses);
             self.client_answered(question, outcome);
@@ -158,14 +161,14 @@ impl Relay {
                 self.question_fails(frame.at(), question, Ending::ClientFailed, &refusal);
             }
         }
-        self.others_of_round(frame.at(), key, &responses);
+        self.others_of_round(frame.at(), key, &responses, claims);
         self.unattended.remove(key);
         self.resume(key, frame);
         ClientForward::Handled
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
-    fn starts_anew(
+    pub(crate) fn starts_anew(
         &mut self,
         frame: ClientFrame<'_>,
         state: String,
@@ -276,6 +279,9 @@ impl Relay {
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
     ) -> Option<String> {
+        if let Some(binding) = self.approvals.binding_of(key) {
+            return self.state_for(now, binding, number, asked, server);
+        }
         let call = self.calls.get(key)?;
         let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
         let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));

@@ -82,10 +82,16 @@ impl Round {
         }
     }
 
-    /// Puts in the responses that a retry of the client brings for requests that are not questions.
-    pub(crate) fn answer_others(&mut self, responses: &InputResponses) {
+    /// Puts in the responses that a retry of the client brings for requests that are not questions and that it was sent.
+    pub(crate) fn answer_others(
+        &mut self,
+        responses: &InputResponses,
+        was_sent: impl Fn(&str) -> bool,
+    ) {
         for (name, entry) in &mut self.entries {
-            if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
+            if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name))
+                && was_sent(name)
+            {
                 *entry = Entry::Answered(response.get().to_owned());
             }
         }

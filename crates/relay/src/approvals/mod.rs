@@ -28,8 +28,10 @@ use crate::call_start::Carried;
 use crate::calls::{self, Call};
 use crate::decisions::{Admission, Approval};
 use crate::frame_edit::{self, ErrorResponse};
+use crate::request_state::CallBinding;
 use crate::{
-    CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Relay, StreamId, Timestamp,
+    CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
+    Timestamp,
 };
 use edits::Edits;
 use request::approval_request;
@@ -60,6 +62,8 @@ pub(crate) struct Approved {
     edited: Vec<String>,
     /// The delivery of the approval, until the call is sent.
     delivery: Option<DeliveryId>,
+    /// The call as its client made it, where its arguments were changed: the client's retries are of that.
+    binding: Option<CallBinding>,
 }
 
 /// A client that waits for a call which is not with the server.
@@ -101,6 +105,11 @@ impl Approvals {
         if let Some(approved) = self.starting.take() {
             self.approved.insert(call, approved);
         }
+    }
+
+    /// Returns the call as its client made it, where approvers changed its arguments.
+    pub(crate) fn binding_of(&self, call: CallId) -> Option<&CallBinding> {
+        self.approved.get(&call)?.binding.as_ref()
     }
 
     /// Takes out the delivery that goes with the call's frame.
@@ -175,8 +184,17 @@ impl Relay {
 
     /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, that says what to do.
     fn tell_not_called(&mut self, client: &WaitingClient, why: &str, next: &str) {
+        self.tell_not_done(client, why, "was not called", next);
+    }
+
+    fn not_done(&self, why: &str, server_was: &str, next: &str) -> String {
         let server = self.shown_server();
-        let words = format!("Not done: {why}. The server {server} was not called.{next}");
+        format!("Not done: {why}. The server {server} {server_was}.{next}")
+    }
+
+    /// Tells a client that its call is not done, and why.
+    fn tell_not_done(&mut self, client: &WaitingClient, why: &str, server_was: &str, next: &str) {
+        let words = self.not_done(why, server_was, next);
         let said = match client.kind {
             CallKind::Tool => {
                 let content = json!([{"type": "text", "text": words}]);
@@ -334,10 +352,39 @@ impl Relay {
     ) -> Option<String> {
         let decisions = self.settings.decisions.as_ref()?;
         let tool = self.catalog.facts_of(kind, &summary.target);
-        match decisions.admit(now, summary, tool) {
-            Admission::Refuse(refusal) => Some(format!("it was approved, and now {refusal}")),
-            Admission::Free | Admission::Approve(_) | Admission::Granted(..) => None,
+        let refusal = decisions.refuses(now, summary, tool)?;
+        Some(format!("it was approved, and now {refusal}"))
+    }
+
+    /// Judges a call again that is to be made again with the answers of a round: the rules may be others now, and refuse it. Returns `true`
+    /// where they do, and the call has ended. Rules that ask for approval leave it to those who approved, or did not have to.
+    pub(crate) fn refuse_again(&mut self, now: Timestamp, key: CallId) -> bool {
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return false;
+        };
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        let why = match call.summary().cloned() {
+            Some(summary) => {
+                let tool = self.catalog.facts_of(summary.kind, &summary.target);
+                match decisions.refuses(now, &summary, tool) {
+                    None => return false,
+                    Some(refusal) => format!("its server has asked since, and now {refusal}"),
+                }
+            }
+            None => "no rule of the gateway can be judged".to_owned(),
+        };
+        let server_was = "was not called again";
+        if let Some(client) = self.calls.get(key).and_then(WaitingClient::of) {
+            self.end_questions_of(now, key, Ending::CallEnded);
+            self.remove_call(key);
+            self.tell_not_done(&client, &why, server_was, "");
+        } else {
+            let words = self.not_done(&why, server_was, "");
+            self.fail(now, key, &ErrorResponse::new(-32000, words));
         }
+        true
     }
 
     /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns
@@ -352,6 +399,7 @@ impl Relay {
         delivery: Option<DeliveryId>,
     ) -> ClientForward {
         let (changed, edited) = edits.map(Edits::into_parts).unzip();
+        let binding = changed.as_ref().and_then(|_| binding_of(text));
         let sent = without_unshown_meta(changed.as_deref().unwrap_or(text)).or(changed);
         let text = sent.as_deref().unwrap_or(text);
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
@@ -363,6 +411,7 @@ impl Relay {
             rule,
             edited: edited.unwrap_or_default(),
             delivery,
+            binding,
         });
         let forward = self.translate_request(frame, method, Carried::default());
         if let Some(never) = self.approvals.starting.take() {
@@ -458,4 +507,12 @@ impl Relay {
         let range = frame.range(FramePart::Result)?;
         Some(frame_edit::spliced(frame.text(), range, said.get()))
     }
+}
+
+/// Returns what a state of this request is bound to.
+fn binding_of(text: &str) -> Option<CallBinding> {
+    let index = FrameIndex::at(text.as_bytes())?;
+    let frame = Frame::of_text(text, &index);
+    let kind = CallKind::of_method(frame.method()?)?;
+    Some(CallBinding::of_frame(kind, frame))
 }

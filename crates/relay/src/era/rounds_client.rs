@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 use crate::asks::UnusableReply;
 use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::request_state::StateClaims;
 use crate::server_round::Round;
 use crate::unknown_members::with_members;
-use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timestamp};
+use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -80,9 +81,10 @@ impl Relay {
         now: Timestamp,
         key: CallId,
         responses: &InputResponses,
+        claims: &StateClaims,
     ) {
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round_mut()) {
-            round.answer_others(responses);
+            round.answer_others(responses, |entry| claims.has_other(entry));
         }
         self.collect_round(now, key);
     }
@@ -139,7 +141,27 @@ impl Relay {
         self.round_states.present(state, key);
         // The same call made again from its first round finds these questions.
         self.leave_unattended(key);
+        self.end_at_client(now, key);
         self.tell_client(stream, message::result(&client_id, &result), true);
+    }
+
+    /// Ends a call in time whose client has a round without a question that could end it.
+    pub(crate) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
+        let is_open = |question: &AskId| {
+            self.asks
+                .get(*question)
+                .is_some_and(|ask| !ask.has_answer())
+        };
+        let waits = |call: &Call| {
+            call.stream().is_none()
+                && call.round().is_some_and(Round::waits_for_others)
+                && !call.asks().iter().any(is_open)
+        };
+        if self.calls.get(key).is_some_and(waits) {
+            let at = now.after(self.settings.open_for);
+            self.timers.cancel(Timer::DropUnattended(key));
+            self.timers.set(at, Timer::DropUnattended(key));
+        }
     }
 
     fn round_for_client(
@@ -150,7 +172,8 @@ impl Relay {
         others: Vec<(String, InputRequest)>,
     ) -> Option<(Vec<(String, InputRequest)>, String)> {
         let mut requests = others;
-        let mut asked = Vec::new();
+        let other = |(entry, _): &(String, InputRequest)| StateClaims::other(entry.clone());
+        let mut asked: Vec<(String, String)> = requests.iter().map(other).collect();
         for question in questions {
             let question = self.asks.get(*question)?;
             asked.push(question.entry_and_record()?);
@@ -187,18 +210,22 @@ impl Relay {
         call.asks().iter().filter(for_client).copied().collect()
     }
 
-    /// The replies that a retry brings for the questions of a call, each checked.
+    /// The replies that a retry brings for the questions of a call that its state asks, each checked.
     pub(crate) fn answers_of_round(
         &self,
         key: CallId,
         responses: &InputResponses,
+        claims: &StateClaims,
     ) -> Vec<(AskId, Result<Outcome, UnusableReply>)> {
         let mut answers = Vec::new();
         for question in self.questions_for_client(key) {
             let Some(known) = self.asks.get(question) else {
                 continue;
             };
-            if !known.is_open() {
+            let is_asked = known
+                .record()
+                .is_some_and(|record| claims.asks(known.entry(), record));
+            if !known.is_open() || !is_asked {
                 continue;
             }
             if let Some(answer) = self

@@ -2,7 +2,8 @@
 
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
-    Envelope, Id, InputRequest, InputRequired, InputResponses, Revision, members, message, meta,
+    Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members, message,
+    meta,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +13,9 @@ use crate::call_start::Start;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::server_round::{Entry, Round};
-use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
+use crate::{
+    Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
+};
 
 /// A server of this era: it answered `server/discover`.
 pub(super) struct RoundsServer {
@@ -70,9 +73,7 @@ impl Relay {
             return ServerForward::Handled;
         };
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
-        let asks_caller =
-            self.all_for_caller(now, key, required.questions().map(|(_, question)| question));
-        if asks_caller && self.client_answers_all(key, &required) {
+        if self.client_answers_all(key, &required) {
             return self.pass_round_on(now, key, &required, frame.text());
         }
         if let Err(refusal) = self.take_round(now, key, required, asked) {
@@ -87,15 +88,47 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
-        if !self.client.answers_with_retries() {
+        // The answers of a retry, or of the record, are those of questions that the gateway asks.
+        let brings_answers = call.rounds().retry_answers().is_some();
+        if !self.client.answers_with_retries() || self.holds_rounds() || brings_answers {
             return false;
         }
-        let to_client = !matches!(self.settings.answer_with, crate::Audience::People);
         let can = required
             .questions()
             .all(|(_, request)| call.capability().has(request.mode()));
         let asks = required.questions().next().is_some();
-        !asks || (call.stream().is_some() && to_client && can)
+        !asks || (call.stream().is_some() && can)
+    }
+
+    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
+    /// answers the next round, and its retry would bring the server whatever the client puts in it.
+    pub(crate) fn holds_rounds(&self) -> bool {
+        self.settings.decisions.is_some() || self.settings.answer_with == Audience::People
+    }
+
+    /// Returns the refusal of a request of a round that the client is to answer and has not declared.
+    fn undeclared(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
+        let capability = match method {
+            "roots/list" => "roots",
+            "sampling/createMessage" => "sampling",
+            _ => return None,
+        };
+        if !self.client.answers_with_retries() || !self.holds_rounds() {
+            return None;
+        }
+        let frame = self.calls.get(key)?.frame()?;
+        let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
+        let meta = Meta::from_params(envelope.params()).ok()?;
+        let declared = meta
+            .client_capabilities()
+            .and_then(|all| members::member(all, capability));
+        if declared.is_some_and(|value| !members::is_null(value)) {
+            return None;
+        }
+        let why = format!(
+            "the server asks for `{method}`, and the client has not declared `{capability}`"
+        );
+        Some(ErrorResponse::new(-32603, why))
     }
 
     /// The gateway answers the round itself, piece by piece.
@@ -126,6 +159,9 @@ impl Relay {
                     )?)
                 }
                 InputRequest::Other { method, raw } => {
+                    if let Some(refusal) = self.undeclared(key, method) {
+                        return Err(refusal);
+                    }
                     let stream = self.calls.get(key).and_then(Call::stream);
                     let id = self.push_other(stream, method, raw.get());
                     if id.is_none() && self.client.is_pushed_to() {
@@ -144,6 +180,13 @@ impl Relay {
             entries.push((name.clone(), entry));
         }
         let empty = entries.is_empty();
+        let is_others =
+            |(_, entry): &(String, Entry)| matches!(entry, Entry::Other { id: None, .. });
+        let asks_nobody = !empty && entries.iter().all(is_others);
+        if asks_nobody && self.calls_at_client() >= self.settings.pending.unwrap_or(usize::MAX) {
+            let why = "too many calls wait for what their clients are to send";
+            return Err(ErrorResponse::new(-32000, why));
+        }
         if let Some(call) = self.calls.get_mut(key) {
             let rounds = call.rounds().count();
             call.collect(Round::new(required, entries));
@@ -153,7 +196,21 @@ impl Relay {
                 self.timers.set(now.after(wait), Timer::Retry(key));
             }
         }
+        if asks_nobody {
+            // No question tells when it can go out.
+            self.present_round(now, key);
+        }
         Ok(())
+    }
+
+    /// Returns how many calls wait at clients for what is not a question.
+    fn calls_at_client(&self) -> usize {
+        let waits = |call: &Call| {
+            call.stream().is_none()
+                && call.asks().is_empty()
+                && call.round().is_some_and(Round::waits_for_others)
+        };
+        self.calls.keys(waits).len()
     }
 
     /// The response to a request of a round that is not a question.
@@ -184,6 +241,7 @@ impl Relay {
         if round.waits_for_others() {
             // A client that answers with retries is asked for its part now, if that was not done yet.
             self.present_round(now, key);
+            self.end_at_client(now, key);
             return;
         }
         if round.is_complete() {
@@ -196,11 +254,18 @@ impl Relay {
             .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
             self.begin_delivery(open);
+        } else {
+            // The client may be asked the rest, where the answer was there before the question.
+            self.present_round(now, key);
         }
     }
 
-    /// The call is made again: with the answers of its round, or as it was after its links were visited.
+    /// The call is made again, where the rules in force do not refuse it: with the answers of its round, or as it was after its links
+    /// were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
+        if self.refuse_again(now, key) {
+            return;
+        }
         let id = self.outbox.new_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;

@@ -3,6 +3,9 @@
 //! All but the state is the server's: the client carries the gateway's, with the server's inside, and the retry goes on with
 //! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
 //! answer.
+//!
+//! So it is only where the client may answer all that the server can ask. Under an operator's rules, and where people are asked in its
+//! place, the gateway answers each round itself (`server_round`).
 
 mod table;
 
@@ -19,9 +22,7 @@ use crate::calls::Call;
 use crate::frame_edit::{ErrorResponse, with_id};
 use crate::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
-use crate::{
-    AskId, CallId, ClientForward, ClientFrame, Effect, Ending, Relay, ServerForward, Timestamp,
-};
+use crate::{AskId, CallId, ClientForward, ClientFrame, Ending, Relay, ServerForward, Timestamp};
 
 impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
@@ -125,12 +126,19 @@ impl Relay {
         state
     }
 
+    /// Returns whether a call whose round was passed on starts anew with the client's retry. So it does where the round is not known any
+    /// more, as after a restart, and has questions: an answer that the record has counts, and the client's has to fit the form. It does
+    /// where rounds wait here by now, which are never passed on.
+    pub(crate) fn starts_round_anew(&self, state: &str, claims: &StateClaims) -> bool {
+        let is_known = self.passed_rounds.by_state(state).is_some();
+        self.holds_rounds() || (!is_known && !claims.asked().is_empty())
+    }
+
     /// The client retries a call whose questions went to it as the server wrote them.
     pub(crate) fn client_round_retried(
         &mut self,
         frame: ClientFrame<'_>,
         state: &str,
-        claims: &StateClaims,
         server: &ServerState,
         responses: &InputResponses,
         binding: &CallBinding,
@@ -140,15 +148,8 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
-            // The gateway was started anew, or the round's time is over: what the record still asks, the client has
-            // answered with this.
+            // Nothing was asked that the record knows: what the client brings is between it and the server.
             self.round_states.use_up(state.to_owned());
-            for (_, record) in claims.asked() {
-                self.outbox.push(Effect::End {
-                    record: record.clone(),
-                    ending: Ending::CallEnded,
-                });
-            }
             return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
         };
         let mut answers = Vec::new();

@@ -15,12 +15,12 @@ use crate::{AskedVia, RelaySettings, StreamId, Timestamp};
 
 /// The same decision about every call, and about every question.
 #[derive(Debug, Default)]
-struct Fixed {
-    admit: Option<Admission>,
-    plan: Option<Planned>,
-    approved: Mutex<Vec<String>>,
+pub(super) struct Fixed {
+    pub(super) admit: Option<Admission>,
+    pub(super) plan: Option<Planned>,
+    pub(super) approved: Mutex<Vec<String>>,
     /// `true` once the rules are others, which refuse every call.
-    refuses_now: AtomicBool,
+    pub(super) refuses_now: AtomicBool,
 }
 
 impl Decisions for Fixed {
@@ -29,6 +29,18 @@ impl Decisions for Fixed {
             return Admission::Refuse(refusal());
         }
         self.admit.clone().unwrap_or(Admission::Free)
+    }
+
+    fn refuses(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal> {
+        match self.admit(now, call, tool) {
+            Admission::Refuse(refusal) => Some(refusal),
+            _ => None,
+        }
     }
 
     fn plan(
@@ -70,7 +82,7 @@ pub(super) fn people() -> PeopleAsked {
     }
 }
 
-fn approval() -> Admission {
+pub(super) fn approval() -> Admission {
     Admission::Approve(Box::new(Approval {
         people: people(),
         edit: Vec::new(),
@@ -84,7 +96,7 @@ pub(super) fn refusal() -> RuleRefusal {
     }
 }
 
-fn settings(fixed: Fixed) -> (RelaySettings, Arc<Fixed>) {
+pub(super) fn settings(fixed: Fixed) -> (RelaySettings, Arc<Fixed>) {
     let fixed = Arc::new(fixed);
     let settings = RelaySettings {
         decisions: Some(fixed.clone()),
@@ -379,6 +391,18 @@ impl Decisions for EditsIntoRefusal {
         )
     }
 
+    fn refuses(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal> {
+        match self.admit(now, call, tool) {
+            Admission::Refuse(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
     fn plan(
         &self,
         _: Timestamp,
@@ -442,7 +466,7 @@ fn a_member_that_no_approver_would_see_is_refused() {
 }
 
 /// Asks for approval of every call, and lets `n` be changed.
-fn editable() -> Admission {
+pub(super) fn editable() -> Admission {
     Admission::Approve(Box::new(Approval {
         people: people(),
         edit: vec!["/n".to_owned()],

@@ -8,6 +8,7 @@ mod candidates;
 mod chaos;
 mod dialogs;
 mod held;
+mod held_rounds;
 mod passed_rounds;
 mod passing;
 mod states;

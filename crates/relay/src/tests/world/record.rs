@@ -159,13 +159,23 @@ impl World {
 
     /// A person answers; `false` when another was first.
     pub(in crate::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
+        self.answer_with(record, action, ANSWER)
+    }
+
+    /// A person answers a form with this content; `false` when another was first.
+    pub(in crate::tests) fn answer_with(
+        &mut self,
+        record: &str,
+        action: Action,
+        content: &str,
+    ) -> bool {
         let kept = self.store.get_mut(record).unwrap();
         if kept.reply.is_some() || kept.ended {
             return false;
         }
         let content = (action == Action::Accept
             && matches!(kept.asked.request, ElicitRequest::Form { .. }))
-        .then_some(ANSWER);
+        .then_some(content);
         kept.answer(reply_text(action, content));
         if let Some(question) = kept.key {
             self.events.push_back(Event::Answered { question });
