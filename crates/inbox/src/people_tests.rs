@@ -665,7 +665,11 @@ async fn views_search_and_headings_are_those_of_the_reader() {
         }
         assert_eq!(page.body.contains("data-row"), row, "{path}");
     };
-    has(&ada, "/", &["<h1>Questions for you</h1>"], true).await;
+    let own = [
+        "<h1>Questions for you</h1>",
+        "called by</span> <bdi class=\"caller\" dir=\"auto\">cy</bdi>",
+    ];
+    has(&ada, "/", &own, true).await;
     let groups = "<h1>Questions for your groups</h1>";
     has(&ada, "/?view=groups", &[groups], true).await;
     has(&ada, "/?view=mine", &["addressed to you by name"], false).await;
