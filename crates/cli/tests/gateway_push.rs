@@ -106,6 +106,7 @@ impl<'a> Browser<'a> {
     async fn get(&self, path: &str) -> Response {
         let url = format!("{}{path}", self.gateway.inbox);
         let request = self.http.get(url).header("x-user", self.name);
+        let request = request.header("accept", "text/html");
         let request = request.header("cookie", &self.cookies);
         request.send().await.unwrap()
     }

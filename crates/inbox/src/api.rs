@@ -16,7 +16,7 @@ use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
-use mcp_elicit_forms::web::{QuestionId, Site, Viewer as _};
+use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
 use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
@@ -81,6 +81,7 @@ struct AppState {
     state: StateFolder,
     access: Access,
     tokens: Arc<ApiTokens>,
+    streams: EventStreams,
 }
 
 /// The API, to be nested below `/api`.
@@ -96,6 +97,7 @@ pub fn router(
         tokens: Arc::new(state.api_tokens()),
         state,
         access,
+        streams: EventStreams::default(),
     };
     Router::new()
         .route("/openapi.json", get(openapi))
@@ -480,9 +482,15 @@ async fn events(
     Extension(viewer): Extension<Viewer>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = state.record.changes();
-    let by = (state, viewer);
+    let own = state.streams.open(&viewer.holder());
+    let by = (state, viewer, own);
     let later = stream::unfold((changes, by), |(mut changes, by)| async move {
-        changes.changed().await.ok()?;
+        tokio::select! {
+            biased;
+            // The oldest ends where a program has too many.
+            () = by.2.ended() => return None,
+            waited = changes.changed() => waited.ok()?,
+        }
         let count = *changes.borrow_and_update();
         // A stream ends with its token.
         by.0.still_permits(&by.1, Scope::List)

@@ -64,6 +64,16 @@ use state_folder::{InboxLock, LogInBy, PeopleInbox, StateFolder};
 /// The time that a login link waits for its one use.
 const LOGIN_LIFE: Duration = Duration::from_hours(1);
 
+/// Bounds on browsers' connections. Behind a proxy all of them come from its address, so one address may have most of them.
+const BOUNDS: ConnectionBounds = ConnectionBounds {
+    connections: 512,
+    of_address: 384,
+    of_loopback: 384,
+    head: Duration::from_secs(10),
+    head_bytes: 32 * 1024,
+    body: Duration::from_secs(30),
+};
+
 /// A running inbox.
 #[derive(Clone)]
 pub struct Inbox {
@@ -106,7 +116,7 @@ impl Inbox {
                 (site, RecordQuestionStore::new(record.clone()), None)
             }
             Some(teams) => {
-                let site = site.with_logins();
+                let site = site.with_logins().signed_in_by(teams.login.mode.how());
                 let (directory, gate) = gate(record, folder, teams, &site)?;
                 let questions = RecordQuestionStore::new(record.clone()).for_people(directory);
                 (site, questions, Some(Arc::new(gate)))
@@ -125,8 +135,7 @@ impl Inbox {
             .nest("/api", api(Access::Token(Box::new(site.clone()))))
             .merge(pages)
             .merge(beside);
-        let bounds = ConnectionBounds::default();
-        tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
+        tokio::spawn(web::serve(listener, app, BOUNDS, std::future::pending()));
         if lock.is_some() {
             folder.write_inbox(at)?;
             let people = teams.map(|teams| PeopleInbox {

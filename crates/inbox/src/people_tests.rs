@@ -292,8 +292,9 @@ fn version(page: &Reply) -> String {
 
 async fn get(rig: &Rig, name: &str, path: &str, cookie: &str) -> Reply {
     let host = &rig.host;
-    let head =
-        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nX-User: {name}\r\nCookie: {cookie}\r\n");
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nX-User: {name}\r\nAccept: text/html\r\nCookie: {cookie}\r\n"
+    );
     send(host, PROXY, &head, "").await
 }
 
@@ -303,6 +304,14 @@ async fn post(rig: &Rig, name: &str, path: &str, cookie: &str, origin: &str, for
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-User: {name}\r\nCookie: {cookie}\r\nOrigin: {origin}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     );
     send(host, PROXY, &head, form).await
+}
+
+/// The entries of the audit of this event.
+async fn audited(rig: &Rig, event: &str) -> Vec<String> {
+    let all = mcp_elicit_record::audit::read(rig.record.store());
+    let is_it = format!("\"{event}\"");
+    let all = all.await.unwrap().into_iter().map(|entry| entry.entry);
+    all.filter(|entry| entry.contains(&is_it)).collect()
 }
 
 async fn phase(rig: &Rig) -> Phase {

@@ -89,6 +89,15 @@ impl web::Viewer for Viewer {
         self.person().map(|person| person.session.as_str())
     }
 
+    fn holder(&self) -> String {
+        match self {
+            Self::Owner { .. } => "owner".to_owned(),
+            Self::Person(person) => format!("person {}", person.person),
+            Self::Token { id: None, .. } => "token".to_owned(),
+            Self::Token { id: Some(id), .. } => format!("token {id}"),
+        }
+    }
+
     fn name(&self) -> Option<&str> {
         self.person().map(|person| person.name.as_str())
     }

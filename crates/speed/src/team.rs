@@ -162,7 +162,7 @@ impl Person {
         let (host, subject) = (&self.host, &self.subject);
         write!(
             writer,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\norigin: http://{host}\r\nx-forwarded-user: {subject}\r\ncookie: {cookie}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\norigin: http://{host}\r\nx-forwarded-user: {subject}\r\naccept: text/html\r\ncookie: {cookie}\r\n\
              content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         )?;

@@ -65,6 +65,37 @@ fn status(reply: Option<Reply>) -> u16 {
     reply.expect("an answer").status
 }
 
+/// Opens connections to the inbox, each with half of this request.
+fn owing(inbox: &str, line: &str, more: &str) -> Vec<TcpStream> {
+    let text = format!(
+        "{line} HTTP/1.1\r\nHost: {inbox}\r\n{more}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{"
+    );
+    // More than the inbox takes of one machine.
+    let open = |_| {
+        let mut stream = TcpStream::connect(inbox).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    };
+    (0..400).map(open).collect()
+}
+
+#[test]
+fn bodies_that_do_not_come_lock_nobody_out_of_the_inbox() {
+    let site = site(&[]);
+    let inbox = &site.gateway.inbox;
+    let token = format!("Authorization: Bearer {}\r\n", site.gateway.token);
+    for (line, more) in [
+        ("POST /", ""),
+        ("POST /api/questions/x/answer", token.as_str()),
+    ] {
+        let owing = owing(inbox, line, more);
+        let page = send(inbox, &["GET / HTTP/1.1"], "");
+        assert_eq!(status(page), 401, "{line}");
+        assert_eq!(site.gateway.waiting().len(), 1, "{line}");
+        drop(owing);
+    }
+}
+
 #[test]
 fn another_hosts_name_reaches_nothing() {
     let site = site(&[]);

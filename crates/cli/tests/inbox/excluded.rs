@@ -1,5 +1,7 @@
 //! A rule that wants others than the caller: keys say whose calls they are, and a call of nobody knows whom is refused.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 
@@ -64,7 +66,8 @@ struct Browser<'g> {
 impl<'g> Browser<'g> {
     fn of(gateway: &'g Gateway, person: &str) -> Self {
         let name = format!("X-Forwarded-User: {person}");
-        let page = send(&gateway.inbox, &["GET / HTTP/1.1", &name], "").unwrap();
+        let head = ["GET / HTTP/1.1", "Accept: text/html", &name];
+        let page = send(&gateway.inbox, &head, "").unwrap();
         let cookie = page.header("set-cookie").unwrap();
         let cookie = cookie.split(';').next().unwrap();
         Self {
@@ -178,4 +181,46 @@ fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
         "--no-person",
     ];
     assert_eq!(command(state.path(), &both).status.code(), Some(2));
+}
+
+/// Half of a form that nobody has to be logged in for to begin.
+const HALF: &str = "Content-Length: 1000\r\n\r\na";
+
+#[test]
+fn programs_of_a_person_and_half_forms_of_anybody_cost_nobody_a_session_or_the_inbox() {
+    let state = tempfile::tempdir().unwrap();
+    let rest = format!(
+        "trusted-proxies = [\"127.0.0.1\"]\n[login]\nmode = \"proxy\"\n{ADA_AND_BOB}[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n"
+    );
+    let gateway = Gateway::of_config(state.path(), &rest);
+    let ada = Browser::of(&gateway, "ada");
+    assert_eq!(ada.get("/account").status, 200);
+    // A program of hers that keeps no cookie, with the headers of one or of a browser.
+    for accept in ["Accept: */*", "Accept: text/html"] {
+        for _ in 0..30 {
+            let head = ["GET / HTTP/1.1", accept, &ada.name];
+            let page = send(&gateway.inbox, &head, "").unwrap();
+            let is_browser = accept.contains("html");
+            assert_eq!(
+                (page.status, page.header("set-cookie").is_some()),
+                (200, is_browser)
+            );
+        }
+    }
+    let is_hers = |reply: &Reply| reply.status == 200 && reply.header("set-cookie").is_none();
+    assert!(is_hers(&ada.get("/account")));
+    let inbox = &gateway.inbox;
+    let owing: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut stream = TcpStream::connect(inbox).unwrap();
+            let head = format!(
+                "POST /logout HTTP/1.1\r\nHost: {inbox}\r\n{}\r\n{HALF}",
+                ada.name
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    assert!(is_hers(&ada.get("/account")));
+    drop(owing);
 }

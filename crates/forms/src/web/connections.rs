@@ -1,23 +1,24 @@
 //! A server's connections: how many there are, and how long a client may take to say what it wants.
 //!
-//! At a limit the connection that has been idle for the longest time is closed, so that no number of idle connections keeps
-//! others out.
+//! At a limit the connection is closed that has been idle for the longest time after a request; where none is, the one whose client has
+//! owed its first request, or the rest of a request's body, for the longest time. So no number of clients that say nothing, or half of
+//! something, keeps others out.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::{BoxError, Router};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::Service as _;
@@ -27,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// ConnectionBounds on the connections of one server. The default suits pages on this machine: browsers hold a handful.
+/// Bounds on the connections of one server. The default suits pages on this machine: browsers hold a handful.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionBounds {
     /// Connections at once; more wait to be accepted. 256 by default.
@@ -41,6 +42,8 @@ pub struct ConnectionBounds {
     pub head: Duration,
     /// The most bytes of a request's head. 32 KiB by default.
     pub head_bytes: usize,
+    /// The time that the body of a request may take, from the moment at which it is waited for. 30 seconds by default.
+    pub body: Duration,
 }
 
 impl Default for ConnectionBounds {
@@ -51,6 +54,7 @@ impl Default for ConnectionBounds {
             of_loopback: usize::MAX,
             head: Duration::from_secs(10),
             head_bytes: 32 * 1024,
+            body: Duration::from_secs(30),
         }
     }
 }
@@ -72,7 +76,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Default)]
 struct Connections {
     open: Mutex<Open>,
-    /// A connection ended, or became idle.
+    /// A connection ended, or began to wait for its client.
     changed: Notify,
 }
 
@@ -85,9 +89,20 @@ struct Open {
 
 struct Entry {
     from: IpAddr,
-    /// The number given when it became idle; `None` while a request is at work.
-    idle_since: Option<u64>,
+    /// The message that it waits for; `None` while a request is at work.
+    waits: Option<Waits>,
+    /// The number of the moment at which it was opened, had answered a request, or got another one after that.
+    since: u64,
     close: Arc<Notify>,
+}
+
+/// The message for which a connection waits that may be closed for another. Those of the first kind are closed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Waits {
+    /// A further request: nothing is lost.
+    Next,
+    /// The first request, or the rest of a body.
+    Message,
 }
 
 impl Open {
@@ -96,13 +111,14 @@ impl Open {
         self.last
     }
 
-    /// Closes the connection that has been idle for the longest time, of this address if one is given; `false` where none is idle.
-    fn close_idle(&mut self, of: Option<IpAddr>) -> bool {
-        let idle = self.by_number.iter().filter_map(|(number, entry)| {
+    /// Closes the connection that has waited for a further request for the longest time, else for a message; of this address if one is
+    /// given. Returns `false` where none waits for its client.
+    fn close_waiting(&mut self, of: Option<IpAddr>) -> bool {
+        let waiting = self.by_number.iter().filter_map(|(number, entry)| {
             let is_meant = of.is_none_or(|from| from == entry.from);
-            Some((entry.idle_since?, *number)).filter(|_| is_meant)
+            Some((entry.waits?, entry.since, *number)).filter(|_| is_meant)
         });
-        let Some((_, number)) = idle.min() else {
+        let Some((.., number)) = waiting.min() else {
             return false;
         };
         if let Some(entry) = self.by_number.remove(&number) {
@@ -127,6 +143,8 @@ struct Connection {
     number: u64,
     /// The number of its requests at work.
     at_work: Arc<AtomicUsize>,
+    /// `true` while a request waits for the rest of its body.
+    awaits_body: Arc<AtomicBool>,
     /// Told when it is to be closed for another.
     close: Arc<Notify>,
 }
@@ -136,21 +154,22 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection, for which an idle one may be closed.
+    /// Counts a connection, for which one that waits for its client may be closed.
     fn admit(self: &Arc<Self>, from: IpAddr, bounds: &ConnectionBounds) -> Admission {
         let mut open = self.open();
         let of_address = open.by_number.values().filter(|entry| entry.from == from);
-        if of_address.count() >= bounds.of(from) && !open.close_idle(Some(from)) {
+        if of_address.count() >= bounds.of(from) && !open.close_waiting(Some(from)) {
             return Admission::TooMany;
         }
-        if open.by_number.len() >= bounds.connections && !open.close_idle(None) {
+        if open.by_number.len() >= bounds.connections && !open.close_waiting(None) {
             return Admission::Full;
         }
         let number = open.next();
         let close = Arc::new(Notify::new());
         let entry = Entry {
             from,
-            idle_since: Some(number),
+            waits: Some(Waits::Message),
+            since: number,
             close: close.clone(),
         };
         open.by_number.insert(number, entry);
@@ -159,6 +178,7 @@ impl Connections {
             all: self.clone(),
             number,
             at_work: Arc::default(),
+            awaits_body: Arc::default(),
             close,
         })
     }
@@ -179,15 +199,39 @@ impl Connections {
         }
     }
 
-    /// Notes whether a request is at work on this connection.
-    fn set_idle(&self, number: u64, is_idle: bool) {
+    /// Notes that a request is at work on this connection.
+    fn set_at_work(&self, number: u64) {
         let mut open = self.open();
-        let since = is_idle.then(|| open.next());
+        let now = open.next();
+        if let Some(entry) = open.by_number.get_mut(&number)
+            && entry.waits.take() == Some(Waits::Next)
+        {
+            entry.since = now;
+        }
+    }
+
+    /// Notes that this connection has answered what it was sent.
+    fn set_idle(&self, number: u64) {
+        let mut open = self.open();
+        let now = open.next();
         if let Some(entry) = open.by_number.get_mut(&number) {
-            entry.idle_since = since;
+            (entry.waits, entry.since) = (Some(Waits::Next), now);
         }
         drop(open);
-        if is_idle {
+        self.changed.notify_one();
+    }
+
+    /// Notes whether the request at work on this connection waits for its body. What comes of it in between saves no connection from
+    /// being closed.
+    fn set_awaits_body(&self, number: u64, awaits: bool) {
+        let mut open = self.open();
+        if let Some(entry) = open.by_number.get_mut(&number)
+            && entry.waits != Some(Waits::Next)
+        {
+            entry.waits = awaits.then_some(Waits::Message);
+        }
+        drop(open);
+        if awaits {
             self.changed.notify_one();
         }
     }
@@ -210,7 +254,7 @@ struct AtWork {
 impl AtWork {
     fn begin(connection: &Connection) -> Self {
         connection.at_work.fetch_add(1, Ordering::AcqRel);
-        connection.all.set_idle(connection.number, false);
+        connection.all.set_at_work(connection.number);
         Self {
             all: connection.all.clone(),
             number: connection.number,
@@ -222,10 +266,75 @@ impl AtWork {
 impl Drop for AtWork {
     fn drop(&mut self) {
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.all.set_idle(self.number, true);
+            self.all.set_idle(self.number);
         }
     }
 }
+
+/// The body of a request on its way.
+struct Arriving {
+    body: Incoming,
+    all: Arc<Connections>,
+    number: u64,
+    awaits: Arc<AtomicBool>,
+    time: Duration,
+    end: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// Set once it has taken too long.
+    is_late: Arc<AtomicBool>,
+}
+
+impl Arriving {
+    fn go_on(&mut self) {
+        if self.awaits.swap(false, Ordering::AcqRel) {
+            self.all.set_awaits_body(self.number, false);
+        }
+    }
+}
+
+impl HttpBody for Arriving {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.go_on();
+            return Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)));
+        }
+        let time = self.time;
+        let end = self
+            .end
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        if end.as_mut().poll(context).is_ready() {
+            self.is_late.store(true, Ordering::Release);
+            self.go_on();
+            return Poll::Ready(Some(Err(LATE.into())));
+        }
+        if !self.awaits.swap(true, Ordering::AcqRel) {
+            self.all.set_awaits_body(self.number, true);
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.go_on();
+    }
+}
+
+/// The words for a body that has taken too long.
+const LATE: &str = "the body of this request took too long";
 
 /// The body of an answer, whose connection is not idle as long as it is written.
 struct Written {
@@ -282,9 +391,9 @@ pub async fn serve(
                 let app = App {
                     service: TowerToHyperService::new(app.clone()),
                     from,
-                    head_bytes: bounds.head_bytes,
+                    bounds,
                 };
-                connections.spawn(serve_one(stream, connection, app, bounds.head));
+                connections.spawn(serve_one(stream, connection, app));
             }
             Ok(None) => {}
             Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
@@ -292,21 +401,33 @@ pub async fn serve(
     }
 }
 
-async fn serve_one(stream: TcpStream, connection: Connection, app: App, head: Duration) {
+async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
     // A short message must not wait for more to send; a socket that cannot do this still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(head)
-        .max_buf_size(app.head_bytes);
+        .header_read_timeout(app.bounds.head)
+        .max_buf_size(app.bounds.head_bytes);
     let connection = &connection;
     let service = hyper::service::service_fn(|request: Request<Incoming>| {
         let at_work = AtWork::begin(connection);
         let app = app.clone();
+        let is_late = Arc::new(AtomicBool::new(false));
+        let request = request.map(|body| {
+            Body::new(Arriving {
+                body,
+                all: connection.all.clone(),
+                number: connection.number,
+                awaits: connection.awaits_body.clone(),
+                time: app.bounds.body,
+                end: None,
+                is_late: is_late.clone(),
+            })
+        });
         async move {
-            let response = app.respond(request).await;
+            let response = app.respond(request, &is_late).await;
             Ok::<_, Infallible>(response.map(|body| {
                 Body::new(Written {
                     body,
@@ -322,8 +443,9 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App, head: Du
         _ = served.as_mut() => return,
         () = connection.close.notified() => {}
     }
-    if connection.at_work.load(Ordering::Acquire) > 0 {
-        // A request has come in that very moment: it is the last.
+    let awaits_body = connection.awaits_body.load(Ordering::Acquire);
+    if connection.at_work.load(Ordering::Acquire) > 0 && !awaits_body {
+        // A request has come in, whole, that very moment: it is the last.
         served.as_mut().graceful_shutdown();
         let _ = served.await;
     }
@@ -334,20 +456,27 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App, head: Du
 struct App {
     service: TowerToHyperService<Router>,
     from: SocketAddr,
-    head_bytes: usize,
+    bounds: ConnectionBounds,
 }
 
 impl App {
-    async fn respond(&self, mut request: Request<Incoming>) -> Response {
+    async fn respond(&self, mut request: Request<Body>, is_late: &AtomicBool) -> Response {
         request.extensions_mut().insert(ConnectInfo(self.from));
-        if head_length(&request) > self.head_bytes {
-            let why = "the head of this request is too long\n";
-            let mut refused = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why).into_response();
+        let last = |status: StatusCode, why: String| {
+            let mut refused = (status, why).into_response();
             let close = HeaderValue::from_static("close");
             refused.headers_mut().insert(header::CONNECTION, close);
-            return refused;
+            refused
+        };
+        if head_length(&request) > self.bounds.head_bytes {
+            let why = "the head of this request is too long\n".to_owned();
+            return last(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why);
         }
         let Ok(response) = self.service.call(request).await;
+        // A handler knows of a body that failed only, and not why.
+        if is_late.load(Ordering::Acquire) && !response.status().is_success() {
+            return last(StatusCode::REQUEST_TIMEOUT, format!("{LATE}\n"));
+        }
         response
     }
 }
@@ -458,6 +587,100 @@ mod tests {
                 "the one that was idle longest is closed"
             );
         }
+    }
+
+    fn taking() -> Router {
+        let take = axum::routing::post(|body: Bytes| async move { format!("took {}", body.len()) });
+        Router::new().route("/", get(|| async { "here" }).merge(take))
+    }
+
+    const HALF: &[u8] =
+        b"POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 4\r\n\r\nab";
+
+    #[tokio::test]
+    async fn bodies_that_do_not_come_keep_nobody_out() {
+        for bounds in [
+            ConnectionBounds {
+                connections: 2,
+                ..ConnectionBounds::default()
+            },
+            ConnectionBounds {
+                of_loopback: 2,
+                ..ConnectionBounds::default()
+            },
+        ] {
+            let at = serving(bounds, taking()).await;
+            let mut waiting = Vec::new();
+            for _ in 0..10 {
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                stream.write_all(HALF).await.unwrap();
+                waiting.push(stream);
+                assert!(asked(at, REQUEST).await.ends_with("here"));
+            }
+            let first = waiting.remove(0);
+            assert_eq!(
+                rest(first).await,
+                "",
+                "the one that waited longest is closed"
+            );
+            // The last has its place still.
+            let mut last = waiting.pop().unwrap();
+            last.write_all(b"cd").await.unwrap();
+            assert!(rest(last).await.ends_with("took 4"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_has_so_much_time_and_no_more() {
+        let bounds = ConnectionBounds {
+            body: Duration::from_millis(50),
+            ..ConnectionBounds::default()
+        };
+        let at = serving(bounds, taking()).await;
+        let said = asked(at, HALF).await;
+        assert!(
+            said.starts_with("HTTP/1.1 408") && said.contains(LATE),
+            "{said}"
+        );
+        let whole =
+            "POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 4\r\n\r\nabcd";
+        assert!(asked(at, whole.as_bytes()).await.ends_with("took 4"));
+    }
+
+    #[test]
+    fn a_connection_that_answered_makes_room_first_and_then_the_one_that_owes_most() {
+        let all = Arc::new(Connections::default());
+        let bounds = ConnectionBounds {
+            connections: 2,
+            ..ConnectionBounds::default()
+        };
+        let admit = || match all.admit([127, 0, 0, 1].into(), &bounds) {
+            Admission::Admitted(connection) => Some(connection),
+            Admission::Full | Admission::TooMany => None,
+        };
+        let is_open =
+            |connection: &Connection| all.open().by_number.contains_key(&connection.number);
+        let (slow, kept) = (admit().unwrap(), admit().unwrap());
+        let slow_at_work = AtWork::begin(&slow);
+        all.set_awaits_body(slow.number, true);
+        drop(AtWork::begin(&kept));
+        let next = admit().unwrap();
+        assert!(is_open(&slow) && !is_open(&kept), "nothing was lost");
+        // A byte came, and the rest is waited for again.
+        all.set_awaits_body(slow.number, false);
+        all.set_awaits_body(slow.number, true);
+        let last = admit().unwrap();
+        assert!(!is_open(&slow) && is_open(&next) && is_open(&last));
+        let at_work = (AtWork::begin(&next), AtWork::begin(&last));
+        assert!(admit().is_none(), "requests at work are not closed");
+        drop((slow_at_work, at_work));
+        // A connection that was open for long owes nothing for long.
+        let next_at_work = AtWork::begin(&next);
+        all.set_awaits_body(next.number, true);
+        drop(last);
+        let (_young, _) = (admit().unwrap(), admit().unwrap());
+        assert!(!is_open(&next));
+        drop(next_at_work);
     }
 
     #[tokio::test]

@@ -46,6 +46,7 @@ mod site;
 mod site_pages;
 mod sse;
 mod stepper;
+mod streams;
 mod team;
 mod viewer;
 
@@ -59,5 +60,6 @@ pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
 pub use site_pages::{Account, DeviceLine, Notice, PushAccount, SessionLine, account, notice};
+pub use streams::{EventStream, EventStreams, LoginCheck};
 pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
 pub use viewer::{OnlyViewer, Viewer};

@@ -13,6 +13,7 @@ use axum::routing::{any, get};
 use super::form_decode::Posted;
 use super::question_store::{QuestionStore, QuestionStoreError};
 use super::site::Site;
+use super::streams::{EventStreams, LoginCheck};
 use super::viewer::Viewer as _;
 use super::{get_handlers, login, notices, post_handlers, sse};
 
@@ -26,6 +27,7 @@ const OTHER_NAME: &str = "This address was reached under a name that is not its 
 pub(super) struct AppState<D> {
     pub(super) store: Arc<D>,
     pub(super) site: Arc<Site>,
+    pub(super) streams: EventStreams,
 }
 
 impl<D> Clone for AppState<D> {
@@ -33,6 +35,7 @@ impl<D> Clone for AppState<D> {
         Self {
             store: Arc::clone(&self.store),
             site: Arc::clone(&self.site),
+            streams: self.streams.clone(),
         }
     }
 }
@@ -47,6 +50,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let app = AppState {
         store,
         site: Arc::new(site),
+        streams: EventStreams::default(),
     };
     if app.site.logins {
         return behind_logins(app);
@@ -150,6 +154,11 @@ async fn guard<D: QuestionStore>(
     } else if is_inside {
         match site.by(headers) {
             Some(by) => {
+                if request.uri().path().ends_with("/events") {
+                    let (site, headers) = (Arc::clone(site), headers.clone());
+                    let login = LoginCheck::new(move || site.has_session(&headers));
+                    request.extensions_mut().insert(login);
+                }
                 request.extensions_mut().insert(D::Viewer::from_link(by));
                 next.run(request).await
             }

@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::sessions::{MemorySessions, NewSession, SessionStore, SessionTable};
+use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 
 /// The time that a login link waits for its one use, unless set.
 const LOGIN_LIFE: Duration = Duration::from_hours(24);
@@ -347,24 +347,41 @@ impl Site {
         self.session(headers).is_some()
     }
 
-    /// The name of the session that the request belongs to. Its use is noted.
-    pub(super) fn session(&self, headers: &HeaderMap) -> Option<String> {
-        let now = (self.clock)();
-        let table = match self.sessions.read() {
-            Ok(table) => table,
-            Err(error) => {
-                tracing::error!(%error, "the sessions cannot be read");
-                return None;
-            }
-        };
-        let session = headers
+    fn session_table(&self) -> Option<Arc<SessionTable>> {
+        let table = self.sessions.read();
+        table
+            .inspect_err(|error| tracing::error!(%error, "the sessions cannot be read"))
+            .ok()
+    }
+
+    /// Returns the session that the request belongs to.
+    fn session_in<'t>(
+        &self,
+        table: &'t SessionTable,
+        headers: &HeaderMap,
+        now: SystemTime,
+    ) -> Option<&'t Session> {
+        headers
             .get_all(header::COOKIE)
             .iter()
             .filter_map(|cookies| cookies.to_str().ok())
             .flat_map(|cookies| cookies.split(';'))
             .filter_map(|cookie| cookie.trim().split_once('='))
             .filter(|(name, _)| *name == self.cookie)
-            .find_map(|(_, value)| table.find(value, now))?;
+            .find_map(|(_, value)| table.find(value, now))
+    }
+
+    /// Returns whether the session of the request goes on. That is no use of it.
+    pub(super) fn has_session(&self, headers: &HeaderMap) -> bool {
+        let table = self.session_table();
+        table.is_some_and(|table| self.session_in(&table, headers, (self.clock)()).is_some())
+    }
+
+    /// The name of the session that the request belongs to. Its use is noted.
+    pub(super) fn session(&self, headers: &HeaderMap) -> Option<String> {
+        let now = (self.clock)();
+        let table = self.session_table()?;
+        let session = self.session_in(&table, headers, now)?;
         let id = session.id().to_owned();
         if SessionTable::is_due(session, now) {
             let noted = self.sessions.change(&mut |table| {

@@ -12,6 +12,8 @@ use serde_json::json;
 
 use super::question_store::{ListFilter, ListView, QuestionId, QuestionStore, StoredQuestion};
 use super::router::{self, AppState, store_failed};
+use super::streams::{LOOK_AGAIN, LoginCheck};
+use super::viewer::Viewer as _;
 
 /// The time that a page waits before it connects again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -19,18 +21,46 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The interval at which a silent connection is kept alive.
 const ALIVE: Duration = Duration::from_secs(20);
 
-/// Sends an event each time the store changes. An event says that something has changed, never what.
-pub(super) async fn events<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+/// Sends an event each time the store changes. An event says that something has changed, never what. The stream ends with the login of
+/// its request, and where its viewer has too many.
+pub(super) async fn events<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
+    login: Option<Extension<LoginCheck>>,
+) -> Response {
     let mut changes = app.store.changes();
     changes.mark_changed();
-    let events = stream::unfold(changes, |mut changes| async move {
-        changes.changed().await.ok()?;
+    let own = app.streams.open(&viewer.holder());
+    let is_live = move || {
+        let login = login.as_ref();
+        login.is_none_or(|Extension(login)| login.is_live())
+    };
+    let parts = (changes, own, is_live);
+    let events = stream::unfold(parts, |(mut changes, own, is_live)| async move {
+        loop {
+            tokio::select! {
+                biased;
+                () = own.ended() => return None,
+                waited = changes.changed() => {
+                    waited.ok()?;
+                    break;
+                }
+                () = tokio::time::sleep(LOOK_AGAIN) => {
+                    if !is_live() {
+                        return None;
+                    }
+                }
+            }
+        }
+        if !is_live() {
+            return None;
+        }
         let count = *changes.borrow_and_update();
-        let event = Event::default()
+        let change = Event::default()
             .event("change")
             .data(count.to_string())
             .retry(AGAIN);
-        Some((Ok::<_, Infallible>(event), changes))
+        Some((Ok::<_, Infallible>(change), (changes, own, is_live)))
     });
     Sse::new(events)
         .keep_alive(KeepAlive::new().interval(ALIVE))

@@ -11,6 +11,11 @@ pub trait Viewer: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Returns the party whose open pages are counted together; the words of the viewer's acts unless there is one.
+    fn holder(&self) -> String {
+        self.by()
+    }
+
     /// Returns the name at the head of the pages; `None` on a site of one person.
     fn name(&self) -> Option<&str> {
         None

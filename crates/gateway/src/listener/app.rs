@@ -29,6 +29,8 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
     of_loopback: 1_792,
     head: Duration::from_mins(1),
     head_bytes: 64 * 1024,
+    // Endpoints have a bound of their own, with an answer in JSON.
+    body: Duration::from_mins(2),
 };
 
 #[derive(Clone)]

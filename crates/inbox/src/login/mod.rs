@@ -7,6 +7,7 @@
 //! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
 //! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
+//! | `refusals` | how many refusals are written down |
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
 pub mod directory;
@@ -15,6 +16,7 @@ mod flow;
 mod pages;
 #[cfg(feature = "teams")]
 mod provider;
+mod refusals;
 mod request_session;
 pub mod table;
 
@@ -107,6 +109,19 @@ pub enum LoginMode {
     /// An OpenID provider.
     #[cfg(feature = "teams")]
     Oidc(OidcLogin),
+}
+
+impl LoginMode {
+    /// Returns how people log in: a sentence for them.
+    pub(crate) const fn how(&self) -> &'static str {
+        match self {
+            Self::Proxy(_) => {
+                "The proxy in front of this inbox signs people in: open the inbox through it again."
+            }
+            #[cfg(feature = "teams")]
+            Self::Oidc(_) => "Open the inbox again: it leads to the login.",
+        }
+    }
 }
 
 /// A trusted proxy that names people.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,9 @@ use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
 const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
+
+/// The longest body of a request to these pages, in bytes.
+const LONGEST_BODY: usize = 64 * 1024;
 
 /// The subject of the tokens in forms of these pages.
 const FORMS: &str = "account";
@@ -47,6 +50,7 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
             &at("/login/logout-token"),
             post(super::provider::logout_token),
         );
+    let pages = pages.layer(DefaultBodyLimit::max(LONGEST_BODY));
     web::with_headers(pages.with_state(gate), &site)
 }
 
@@ -79,6 +83,7 @@ pub(super) fn value_of(text: &str, name: &str) -> Option<String> {
 async fn login(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
     let next = next_of(query.as_deref());
@@ -89,10 +94,11 @@ async fn login(
     }
     #[cfg(feature = "teams")]
     if gate.provider.is_some() {
-        return super::provider::start(&gate, next, is_fresh).await;
+        return super::provider::start(&gate, &headers, next, is_fresh).await;
     }
-    let line = "The proxy in front of this inbox signs people in: open the inbox through it again.";
-    gate.notice(StatusCode::UNAUTHORIZED, "Log in", line)
+    #[cfg(not(feature = "teams"))]
+    let _: HeaderMap = headers;
+    gate.notice(StatusCode::UNAUTHORIZED, "Log in", gate.settings.mode.how())
 }
 
 /// Why a request is not what the person of a session sent from one of these pages.
@@ -175,14 +181,12 @@ async fn log_out(
         Ok((signed_in, _)) => signed_in,
         Err(response) => return *response,
     };
-    let before = match gate.logins.table() {
-        Ok(table) => table.devices_in(&[&signed_in.session]),
+    let ended = gate.logins.end(|session| session.id() == signed_in.session);
+    let ended = match ended {
+        Ok(ended) => ended,
         Err(error) => return gate.failed(&error),
     };
-    if let Err(error) = gate.logins.end(|session| session.id() == signed_in.session) {
-        return gate.failed(&error);
-    }
-    note_devices(&gate, Event::DeviceRemoved, &signed_in, &before).await;
+    note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
     // Whoever was signed in here when the browser became a device.
     let ended = match gate.device_of(&headers) {
         Some(device) => gate.logins.end_device_of_browser(device),
@@ -409,7 +413,13 @@ fn by_device(signed_in: &SignedIn, of: &str, device: &str) -> String {
     }
 }
 
-async fn note_devices(gate: &Gate, event: Event, signed_in: &SignedIn, devices: &[Device]) {
+/// Writes into the audit what became of these devices by an act of this person.
+pub(super) async fn note_devices(
+    gate: &Gate,
+    event: Event,
+    signed_in: &SignedIn,
+    devices: &[Device],
+) {
     for device in devices {
         let by = by_device(signed_in, device.person(), device.id());
         gate.note(event, &by).await;
@@ -462,18 +472,16 @@ async fn end(
     let may_end = |session: &LoginSession| {
         session.id() == id && (may_end_others || session.person() == signed_in.person)
     };
-    let (before, ended) = match (gate.logins.table(), gate.logins.end(may_end)) {
-        (Ok(before), Ok(ended)) => (before, ended),
-        (Err(error), _) | (_, Err(error)) => return gate.failed(&error),
+    let ended = match gate.logins.end(may_end) {
+        Ok(ended) => ended,
+        Err(error) => return gate.failed(&error),
     };
-    if ended.is_empty() {
+    if ended.sessions.is_empty() {
         let line = "There is no such session that you may end. It may have ended already.";
         return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
     }
-    let ids: Vec<&str> = ended.iter().map(LoginSession::id).collect();
-    let devices = before.devices_in(&ids);
-    note_devices(&gate, Event::DeviceRemoved, &signed_in, &devices).await;
-    for session in &ended {
+    note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
+    for session in &ended.sessions {
         let by = format!(
             "{}, of {}, session {}",
             signed_in.person,

@@ -22,12 +22,15 @@ use serde_json::{Map, Value};
 use super::OidcLogin;
 use super::flow::{FLOW_LIFE, Flow, Flows};
 use super::pages::{go, value_of};
-use super::request_session::{Gate, cookie};
+use super::request_session::{Gate, cookie, cookie_names};
 use super::table::Identity;
+use super::table::devices::Device;
 use crate::viewer::SignedIn;
 
 /// The number of grants above which those of sessions that have ended are forgotten.
 const MANY_GRANTS: usize = 1_024;
+/// The most logins of one browser that are under way.
+const MOST_FLOWS: usize = 8;
 /// The time after which a provider that could not be asked is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -309,7 +312,8 @@ async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
         }
         Err(error) if error.ends_grant() => {
             client.grants().remove(&known.session);
-            gate.logins.end(|session| session.id() == known.session)?;
+            let ended = gate.logins.end(|session| session.id() == known.session)?;
+            note_devices(gate, &ended.devices).await;
             let by = format!(
                 "the provider, of {}, session {}",
                 known.person, known.session
@@ -325,6 +329,18 @@ async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
     }
 }
 
+/// Writes into the audit that the provider has ended these devices.
+async fn note_devices(gate: &Gate, devices: &[Device]) {
+    for device in devices {
+        let by = format!(
+            "the provider, device {} of {}",
+            device.id(),
+            device.person()
+        );
+        gate.note(Event::DeviceRemoved, &by).await;
+    }
+}
+
 /// Returns the values of the claim of groups: a list of texts, or one text.
 fn groups(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     match claims.get(name) {
@@ -337,13 +353,31 @@ fn groups(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     }
 }
 
+/// Returns the beginning of the names of the cookies of flows. With `__Host-`, no other host can plant one.
+fn flow_cookies(gate: &Gate) -> &'static str {
+    if gate.site.is_secure() {
+        "__Host-mcp-elicit-flow-"
+    } else {
+        "mcp-elicit-flow-"
+    }
+}
+
 /// The name of the cookie of one flow: two logins at once do not disturb each other.
 fn flow_cookie(gate: &Gate, state: &str) -> String {
-    let prefix = if gate.site.is_secure() { "__Host-" } else { "" };
-    format!(
-        "{prefix}mcp-elicit-flow-{}",
-        state.get(..12).unwrap_or(state)
-    )
+    format!("{}{}", flow_cookies(gate), state.get(..12).unwrap_or(state))
+}
+
+/// Returns the names of the cookies of flows that a browser has beyond those that it may keep beside a new one. Browsers send the oldest
+/// first.
+fn flows_to_end(headers: &HeaderMap, prefix: &str) -> Vec<String> {
+    let is_name = |name: &str| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let names = cookie_names(headers).filter(|name| name.starts_with(prefix) && is_name(name));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.truncate((names.len() + 1).saturating_sub(MOST_FLOWS));
+    names
 }
 
 fn redirect_uri(gate: &Gate) -> String {
@@ -351,7 +385,12 @@ fn redirect_uri(gate: &Gate) -> String {
 }
 
 /// Sends the browser to the provider.
-pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response {
+pub(super) async fn start(
+    gate: &Gate,
+    headers: &HeaderMap,
+    next: String,
+    is_fresh: bool,
+) -> Response {
     let Some(client) = &gate.provider else {
         return StatusCode::NOT_FOUND.into_response();
     };
@@ -374,7 +413,7 @@ pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response
     };
     let (address, verifier) = match address.await {
         Ok(address) => address,
-        Err(error) => return refused(gate, &error),
+        Err(error) => return failed(gate, &error),
     };
     let mut response = go(&address);
     let flow = Flow {
@@ -388,6 +427,11 @@ pub(super) async fn start(gate: &Gate, next: String, is_fresh: bool) -> Response
         Ok(sealed) => sealed,
         Err(error) => return gate.failed(&error),
     };
+    for name in flows_to_end(headers, flow_cookies(gate)) {
+        if let Some(cookie) = gate.cookie_header(&name, "", 0) {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+    }
     let age = FLOW_LIFE / 1_000;
     if let Some(cookie) = gate.cookie_header(&flow_cookie(gate, &state), &sealed, age) {
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -431,18 +475,18 @@ pub(super) async fn returned(
     let grant = match grant.await {
         Ok(grant) => grant,
         Err(error) => {
-            gate.note(
-                Event::SignInRefused,
-                &format!("the provider: {}", word(&error)),
-            )
-            .await;
+            let by = format!("the provider: {}", word(&error));
+            if let Some(by) = gate.failed_logins.written((gate.clock)(), &by) {
+                log_failed(&error, &by);
+                gate.note(Event::SignInRefused, &by).await;
+            }
             return refused(&gate, &error);
         }
     };
     let mut identity = match client.identity(&grant, now).await {
         Ok(Some(identity)) => identity,
-        Ok(None) => return refused(&gate, &OidcError::Odd("no ID token came".to_owned())),
-        Err(error) => return refused(&gate, &error),
+        Ok(None) => return failed(&gate, &OidcError::Odd("no ID token came".to_owned())),
+        Err(error) => return failed(&gate, &error),
     };
     if flow.is_fresh && identity.auth_at.is_none() {
         // The provider does not say when, and was told to have the person log in anew.
@@ -482,13 +526,28 @@ fn word(error: &OidcError) -> &'static str {
     }
 }
 
+/// Writes into the log that a login failed at the provider.
+fn log_failed(error: &OidcError, why: &str) {
+    if matches!(error, OidcError::Setup(_)) {
+        tracing::warn!(%error, %why, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
+    } else {
+        tracing::warn!(%error, %why, "a login failed at the provider");
+    }
+}
+
+/// Writes into the log that a login failed at the provider, and returns the page for it.
+fn failed(gate: &Gate, error: &OidcError) -> Response {
+    let written = gate
+        .failed_logins
+        .written((gate.clock)(), &error.to_string());
+    if let Some(written) = written {
+        log_failed(error, &written);
+    }
+    refused(gate, error)
+}
+
 /// Returns the page for a login that failed at the provider.
 fn refused(gate: &Gate, error: &OidcError) -> Response {
-    if matches!(error, OidcError::Setup(_)) {
-        tracing::warn!(%error, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
-    } else {
-        tracing::warn!(%error, "a login failed at the provider");
-    }
     let (status, head, line) = match error {
         OidcError::Denied => (
             StatusCode::FORBIDDEN,
@@ -551,19 +610,27 @@ pub(super) async fn logout_token(
     let token = value_of(&text, "logout_token").unwrap_or_default();
     let now = (gate.clock)();
     let refuse = |status: StatusCode, why: &str| {
-        tracing::warn!(%why, "a logout token was refused");
         let body =
             axum::Json(serde_json::json!({"error": "invalid_request", "error_description": why}));
         (status, body).into_response()
     };
     let token = match client.verifier.verify_logout(&token, now).await {
         Ok(token) => token,
-        Err(error @ TokenError::Unavailable { .. }) => {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
-        }
         Err(error) => {
-            gate.note(Event::LogoutToken, &error.to_string()).await;
-            return refuse(StatusCode::BAD_REQUEST, &error.to_string());
+            let is_down = matches!(error, TokenError::Unavailable { .. });
+            let why = error.to_string();
+            // Anybody can send these.
+            if let Some(written) = gate.refused_tokens.written(now, &why) {
+                tracing::warn!(why = %written, "a logout token was refused");
+                if !is_down {
+                    gate.note(Event::LogoutToken, &written).await;
+                }
+            }
+            return if is_down {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, &why)
+            } else {
+                refuse(StatusCode::BAD_REQUEST, &why)
+            };
         }
     };
     let subject = token.subject.as_ref().map(Subject::subject);
@@ -574,13 +641,15 @@ pub(super) async fn logout_token(
     let ended = match ended {
         Ok(Some(ended)) => ended,
         Ok(None) => {
+            tracing::warn!("a logout token was used before");
             gate.note(Event::LogoutToken, "used before").await;
             return refuse(StatusCode::BAD_REQUEST, "the token was used before");
         }
         Err(error) => return gate.failed(&error),
     };
     gate.note(Event::LogoutToken, "accepted").await;
-    for session in &ended {
+    note_devices(&gate, &ended.devices).await;
+    for session in &ended.sessions {
         let by = format!(
             "the provider, of {}, session {}",
             session.person(),
@@ -590,4 +659,30 @@ pub(super) async fn logout_token(
     }
     // Open pages see it at their next look.
     StatusCode::OK.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use axum::http::header::COOKIE;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_logins_of_a_browser_end_for_a_further_one() {
+        let to_end = |cookies: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(COOKIE, HeaderValue::from_str(cookies).unwrap());
+            flows_to_end(&headers, "p-")
+        };
+        let flows = |count: usize| {
+            let all: Vec<String> = (0..count).map(|number| format!("p-{number}=x")).collect();
+            all.join("; ")
+        };
+        assert!(to_end(&flows(MOST_FLOWS - 1)).is_empty());
+        assert_eq!(to_end(&format!("q-1=y; {}", flows(MOST_FLOWS))), ["p-0"]);
+        assert_eq!(to_end(&flows(MOST_FLOWS + 2)), ["p-0", "p-1", "p-2"]);
+        // A name that fits no header is not repeated.
+        assert!(to_end(&format!("p-\u{e9}=x; {}", flows(MOST_FLOWS - 1))).is_empty());
+    }
 }

@@ -5,18 +5,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{COOKIE, SET_COOKIE, USER_AGENT};
+use axum::http::header::{ACCEPT, COOKIE, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_forms::web::{self, Notice, Site};
+use mcp_elicit_forms::web::{self, LoginCheck, Notice, Site};
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::Event;
 
 use super::directory::DirectoryNow;
-use super::table::{Admission, Identity, LoginRefused, Logins};
+use super::pages::note_devices;
+use super::refusals::Refusals;
+use super::table::{Admission, Identity, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
 use crate::viewer::{SignedIn, Viewer};
@@ -40,6 +42,14 @@ pub(crate) struct Gate {
     /// The cookie of a browser that is told of questions.
     device_cookie: String,
     pub(super) push: Option<PushOffer>,
+    /// Identities that may not log in.
+    refused_logins: Refusals,
+    /// Logins that the provider refused, or that failed there.
+    #[cfg(feature = "teams")]
+    pub(super) failed_logins: Refusals,
+    /// Logout tokens that were not verified.
+    #[cfg(feature = "teams")]
+    pub(super) refused_tokens: Refusals,
     #[cfg(feature = "teams")]
     pub(super) provider: Option<super::provider::Client>,
 }
@@ -99,6 +109,11 @@ impl Gate {
             device_cookie: cookie.replace("-login", "-device"),
             cookie,
             push: None,
+            refused_logins: Refusals::default(),
+            #[cfg(feature = "teams")]
+            failed_logins: Refusals::default(),
+            #[cfg(feature = "teams")]
+            refused_tokens: Refusals::default(),
             #[cfg(feature = "teams")]
             provider,
         })
@@ -184,16 +199,29 @@ impl Gate {
             browser.unwrap_or("unknown"),
             (self.clock)(),
         )?;
-        match &made {
-            Ok((_, signed_in)) => {
+        match made {
+            Ok(made) => {
+                let signed_in = made.signed_in;
+                let mut devices = made.devices;
                 if let Some(device) = self.device_of(headers) {
-                    self.logins.device_signed_in(device, signed_in)?;
+                    devices.extend(self.logins.device_signed_in(device, &signed_in)?);
                 }
                 tracing::info!(session = %signed_in.session, "a person logged in");
                 let by = format!("{}, session {}", signed_in.person, signed_in.session);
                 self.note(Event::SignIn, &by).await;
+                note_devices(self, Event::DeviceRemoved, &signed_in, &devices).await;
+                Ok(Ok((made.cookie, signed_in)))
             }
             Err(refused) => {
+                let by = format!(
+                    "{} {}: {}",
+                    identity.issuer,
+                    shown(&identity.subject),
+                    refused.word()
+                );
+                let Some(by) = self.refused_logins.written((self.clock)(), &by) else {
+                    return Ok(Err(refused));
+                };
                 // The audit has the issuer and the subject; a log has neither.
                 tracing::warn!(
                     reason = refused.word(),
@@ -201,16 +229,38 @@ impl Gate {
                     groups = identity.claims.len(),
                     "a login was refused; the audit has its subject (`mcp-elicit audit --event sign-in-refused`)"
                 );
-                let by = format!(
-                    "{} {}: {}",
-                    identity.issuer,
-                    shown(&identity.subject),
-                    refused.word()
-                );
                 self.note(Event::SignInRefused, &by).await;
+                Ok(Err(refused))
             }
         }
-        Ok(made)
+    }
+
+    /// Returns the check of a login that has been found to be good: the session goes on, or where there is none, the person may log in.
+    fn login_check(self: &Arc<Self>, viewer: &SignedIn) -> LoginCheck {
+        let (gate, viewer) = (self.clone(), viewer.clone());
+        LoginCheck::new(move || {
+            let rules = (gate.rules)();
+            let (admission, now) = (gate.admission(&rules), (gate.clock)());
+            let is_live = if viewer.session == NO_SESSION {
+                let identity = Identity {
+                    issuer: viewer.issuer.clone(),
+                    subject: viewer.subject.clone(),
+                    name: String::new(),
+                    mail: viewer.mail.clone(),
+                    claims: viewer.claims.clone(),
+                    sid: None,
+                    auth_at: None,
+                };
+                let known = gate.logins.recognize(&identity, admission, now);
+                known.map(|known| known.is_ok_and(|known| known.person == viewer.person))
+            } else {
+                gate.logins.is_live(&viewer.session, admission, now)
+            };
+            is_live.unwrap_or_else(|error| {
+                tracing::error!(%error, "the logins cannot be read");
+                false
+            })
+        })
     }
 
     /// Returns the page for a person who may not log in.
@@ -287,6 +337,20 @@ impl Gate {
         if *method != Method::GET {
             return Ok(None);
         }
+        if !is_navigation(headers) {
+            // A program, or a part of a page: known by the headers alone, each time.
+            let rules = (self.rules)();
+            let now = (self.clock)();
+            let known = self
+                .logins
+                .recognize(&identity, self.admission(&rules), now)
+                .map_err(failed)?;
+            let known = known.map_err(|refused| self.refused(refused))?;
+            self.logins
+                .refresh(&known.person, &identity, now)
+                .map_err(failed)?;
+            return Ok(Some((known, None)));
+        }
         // The browser's session was another person's, or there is none.
         match self.log_in(&identity, headers).await.map_err(failed)? {
             Ok((cookie, signed_in)) => Ok(Some((signed_in, Some(cookie)))),
@@ -325,6 +389,16 @@ fn is_act(request: &Request) -> bool {
     *request.method() == Method::POST && request.uri().path().contains("/q/")
 }
 
+/// Returns `true` if a browser opens a page, and so keeps the cookie that it gets.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let text = |value: &HeaderValue| value.to_str().map(str::to_ascii_lowercase).ok();
+    let takes_pages =
+        |value: &HeaderValue| text(value).is_some_and(|all| all.contains("text/html"));
+    let meant_for = headers.get("sec-fetch-dest");
+    headers.get_all(ACCEPT).iter().any(takes_pages)
+        && meant_for.is_none_or(|meant_for| meant_for == "document")
+}
+
 /// Puts the viewer of a request into its extensions.
 pub(crate) async fn identify(
     State(gate): State<Arc<Gate>>,
@@ -360,6 +434,10 @@ pub(crate) async fn identify(
         let entry = rules.people().people.get(&viewer.person);
         if let Some(name) = entry.and_then(|entry| entry.name.clone()) {
             viewer.name = name;
+        }
+        if request.uri().path().ends_with("/events") {
+            let login = gate.login_check(&viewer);
+            request.extensions_mut().insert(login);
         }
         request
             .extensions_mut()
@@ -429,12 +507,22 @@ fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>,
 
 /// Returns the value of a cookie, the first where a browser sends several.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut all = cookies(headers);
+    all.find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
+}
+
+/// Returns the names of all cookies of a request.
+#[cfg(feature = "teams")]
+pub(super) fn cookie_names(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    cookies(headers).map(|(name, _)| name)
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     let all = headers.get_all(COOKIE).iter();
     all.filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
-        .find(|(known, _)| *known == name)
-        .map(|(_, value)| value)
 }
 
 /// The beginning of a subject, for the audit: whoever was refused may have chosen it.
@@ -465,6 +553,30 @@ mod tests {
     }
 
     const TRUSTED: [u8; 4] = [10, 0, 0, 5];
+
+    #[test]
+    fn browsers_open_pages_and_programs_do_not() {
+        let is = |all: &[(&'static str, &'static str)]| {
+            let headers = all.iter().map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            });
+            is_navigation(&headers.collect())
+        };
+        let page = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        assert!(is(&[page]) && is(&[page, ("sec-fetch-dest", "document")]));
+        for no in [
+            &[][..],
+            &[("accept", "*/*")],
+            &[("accept", "text/event-stream")],
+            &[page, ("sec-fetch-dest", "empty")],
+            &[page, ("sec-fetch-dest", "image")],
+        ] {
+            assert!(!is(no), "{no:?}");
+        }
+    }
 
     #[test]
     fn headers_count_from_the_proxy_only_and_say_one_thing() {

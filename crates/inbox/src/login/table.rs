@@ -20,7 +20,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use self::devices::Device;
-pub use self::logins::Logins;
+pub(crate) use self::logins::NO_SESSION;
+pub use self::logins::{EndedLogins, LoggedIn, Logins};
 use crate::shared_file::SharedValue;
 use crate::viewer::SignedIn;
 
@@ -116,6 +117,9 @@ pub struct LoginSession {
     auth_at: u64,
     created: u64,
     used: u64,
+    /// `true` once a request has come with its cookie.
+    #[serde(default)]
+    came_back: bool,
     browser: String,
 }
 
@@ -290,7 +294,7 @@ impl LoginTable {
     }
 
     /// Returns `true` if there is a session of this public name, which may have ended.
-    #[cfg(feature = "teams")]
+    #[cfg(any(test, feature = "teams"))]
     pub(crate) fn has_session(&self, id: &str) -> bool {
         self.sessions.iter().any(|session| session.id() == id)
     }
@@ -319,6 +323,13 @@ impl LoginTable {
             let is_it: bool = session.digest.as_bytes().ct_eq(digest.as_bytes()).into();
             is_it && session.is_live(bounds, now)
         })
+    }
+
+    /// Returns the session of this public name that has not ended.
+    fn live_session(&self, id: &str, bounds: Lifetimes, now: Timestamp) -> Option<&LoginSession> {
+        let now = seconds(now);
+        let mut live = self.sessions.iter();
+        live.find(|session| session.id() == id && session.is_live(bounds, now))
     }
 
     fn signed_in(&self, session: &LoginSession) -> Option<SignedIn> {

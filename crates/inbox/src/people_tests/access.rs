@@ -271,3 +271,104 @@ async fn people_end_their_sessions_and_administrators_those_of_all() {
     );
     assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
 }
+
+#[tokio::test]
+async fn programs_that_keep_no_cookie_push_nobody_out() {
+    let rig = rig(1).await;
+    let ada = Person::enter(&rig, "ada").await;
+    assert_eq!(ada.get("/account").await.status, 200);
+    let host = &rig.host;
+    let question = ada.question("");
+    for number in 0..60 {
+        // A browser's navigation makes a session each time, and a program's request none.
+        let accept = ["*/*", "text/html"][number % 2];
+        let head = format!(
+            "GET {question} HTTP/1.1\r\nHost: {host}\r\nX-User: ada\r\nAccept: {accept}\r\n"
+        );
+        let page = send(host, PROXY, &head, "").await;
+        assert!(page.status == 200 && page.body.contains("Who?"));
+        assert_eq!(page.cookie().is_some(), number % 2 == 1);
+    }
+    assert_eq!(ada.press("comment", "&text=hm").await.status, 303);
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    assert_eq!(logins.table().unwrap().sessions().len(), 20);
+    // Without a session nothing is posted, and the page says how to log in here.
+    let origin = format!("http://{host}");
+    let token = ada.get(&question).await.csrf();
+    let (decline, form) = (ada.question("/decline"), format!("csrf={token}"));
+    let refused = post(&rig, "ada", &decline, "", &origin, &form).await;
+    assert_eq!(refused.status, 401);
+    assert!(
+        refused.body.contains("open the inbox through it again"),
+        "{}",
+        refused.body
+    );
+    let stranger = format!("GET / HTTP/1.1\r\nHost: {host}\r\nX-User: stranger\r\nAccept: */*\r\n");
+    assert_eq!(send(host, PROXY, &stranger, "").await.status, 403);
+}
+
+#[tokio::test]
+async fn refused_people_are_written_down_so_often_a_minute() {
+    let rig = rig(1).await;
+    for _ in 0..40 {
+        assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
+    }
+    assert_eq!(audited(&rig, "sign-in-refused").await.len(), 30);
+    // One who may log in is never left out.
+    Person::enter(&rig, "ada").await;
+    assert_eq!(audited(&rig, "sign-in").await.len(), 1);
+}
+
+/// Opens a stream of events with this cookie.
+async fn stream_of(rig: &Rig, cookie: &str) -> tokio::net::TcpStream {
+    let mut stream = tokio::net::TcpStream::connect(&rig.host).await.unwrap();
+    let head = format!(
+        "GET /events HTTP/1.1\r\nHost: {}\r\nX-User: ada\r\nCookie: {cookie}\r\n\r\n",
+        rig.host
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).await.unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    stream
+}
+
+/// Reads a stream of events to its end.
+async fn end_of(mut stream: tokio::net::TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 1024];
+    // The connection is kept, and the last chunk is empty.
+    while !bytes.ends_with(b"\r\n0\r\n\r\n") {
+        let read = tokio::time::timeout(Duration::from_mins(1), stream.read(&mut chunk));
+        let read = read.await.expect("the stream ends").unwrap();
+        assert_ne!(read, 0, "it ends in order");
+        bytes.extend_from_slice(&chunk[..read]);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_of_events_ends_with_its_session_and_a_person_has_so_many() {
+    let rig = rig(1).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    let first = stream_of(&rig, &ada.cookie).await;
+    let mut others = Vec::new();
+    for _ in 0..32 {
+        others.push(stream_of(&rig, &ada.cookie).await);
+    }
+    end_of(first).await;
+    let account = ada.get("/account").await;
+    let out = ada
+        .post("/logout", &format!("csrf={}", account.csrf()))
+        .await;
+    assert_eq!(out.status, 303);
+    // The next change is told to nobody who has logged out.
+    assert_eq!(bob.press("comment", "&text=hm").await.status, 303);
+    for stream in others {
+        let told = end_of(stream).await;
+        assert!(told.matches("event: change").count() <= 1, "{told}");
+    }
+}

@@ -347,6 +347,79 @@ async fn while_the_provider_is_down_the_login_says_so() {
     }
 }
 
+/// A logout token for this person and session of the provider.
+fn logout_token(issuer: &Issuer, id: &str, sid: &str) -> String {
+    let now = clock::now().as_millis() / 1_000;
+    let claims = serde_json::json!({
+        "iss": issuer.url(), "aud": "connect", "iat": now, "exp": now + 120, "jti": id, "sub": "gil", "sid": sid,
+        "events": {"http://schemas.openid.net/event/backchannel-logout": {}},
+    });
+    let header = serde_json::json!({"alg": "EdDSA", "kid": issuer.kid(), "typ": "logout+jwt"});
+    format!("logout_token={}", issuer.sign_under(&header, &claims))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one_always() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(r#"{"groups": ["leads"], "sid": "s1"}"#));
+    let (rig, mut browser, _) = at_issuer(&issuer).await;
+    let site = format!("http://{}", rig.host);
+    let account = browser.request("GET", &format!("{site}/account"), "").await;
+    let keys = r#""keys":{"p256dh":"p","auth":"a"}"#;
+    let endpoint = "https://push.example.com/1";
+    let device = format!(
+        r#"{{"csrf":"{}","endpoint":"{endpoint}",{keys}}}"#,
+        account.csrf()
+    );
+    let devices = format!("{site}/account/devices");
+    let added = browser.request("POST", &devices, &device).await;
+    assert_eq!(added.status, 204, "{}", added.body);
+    let mut anybody = Browser::default();
+    let address = format!("{site}/login/logout-token");
+    for _ in 0..40 {
+        let refused = anybody.request("POST", &address, "logout_token=x").await;
+        assert_eq!(refused.status, 400);
+    }
+    assert_eq!(audited(&rig, "logout-token").await.len(), 30);
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    for (id, sid, left) in [("t1", "s2", 1), ("t2", "s1", 0)] {
+        let token = logout_token(&issuer, id, sid);
+        let accepted = anybody.request("POST", &address, &token).await;
+        assert_eq!(accepted.status, 200, "{}", accepted.body);
+        let table = logins.table().unwrap();
+        assert_eq!(table.sessions().len(), left);
+    }
+    assert_eq!(audited(&rig, "logout-token").await.len(), 32);
+    let removed = audited(&rig, "device-removed").await;
+    assert!(
+        removed.len() == 1 && removed[0].contains("the provider, device"),
+        "{removed:?}"
+    );
+    assert_eq!(audited(&rig, "session-ended").await.len(), 1);
+    let long = format!("logout_token={}", "x".repeat(100_000));
+    assert_eq!(anybody.request("POST", &address, &long).await.status, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_keeps_so_many_logins_that_it_began() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, _, _) = at_issuer(&issuer).await;
+    let login = format!("http://{}/login", rig.host);
+    let mut browser = Browser::default();
+    for _ in 0..50 {
+        let begun = browser.request("GET", &login, "").await;
+        assert_eq!(begun.status, 303);
+        // As browsers do with those that have expired.
+        for jar in browser.0.values_mut() {
+            jar.retain(|_, value| !value.is_empty());
+        }
+        let flows = &browser.0[rig.host.as_str()];
+        let flows = flows.keys().filter(|name| name.contains("-flow-"));
+        assert!(flows.count() <= 8);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_login_whose_time_is_known_is_recent() {
     let issuer = Issuer::start();

@@ -111,7 +111,7 @@ impl Rig {
         let made = self
             .logins
             .log_in(&identity, admission, None, "a test", clock::now());
-        made.unwrap().unwrap().1.person
+        made.unwrap().unwrap().signed_in.person
     }
 
     fn quorum(&self) -> Quorum {

@@ -1,7 +1,9 @@
 //! The devices of people: browsers that show a notification when a question waits, even while no page is open.
 //!
-//! A device outlives the session that it was added in, since a person wants to be told while signed out by time. It ends when that
-//! session is ended, when its browser signs out, when somebody else signs in there, and when the push service does not know it any more.
+//! A device goes on where the session that it was added in runs out of time, since a person wants to be told overnight. It ends when that
+//! session is ended, by its person, an administrator, the issuer or further logins; when its browser signs out or somebody else signs in
+//! there; and when the push service does not know it any more. The issuer's name of the session stays with it: a logout token ends it also
+//! after the session.
 
 use std::fmt;
 use std::io;
@@ -78,6 +80,9 @@ pub struct Device {
     subject: String,
     /// The public name of the session in which the browser was signed in last.
     session: String,
+    /// The issuer's name of that session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sid: Option<String>,
     browser: String,
     made: u64,
     keys: DeviceKeys,
@@ -118,6 +123,10 @@ impl Device {
         self.made
     }
 
+    fn is_of(&self, person: &str, issuer: &str, subject: &str) -> bool {
+        self.person == person && self.issuer == issuer && self.subject == subject
+    }
+
     /// Returns the browser's subscription.
     pub fn keys(&self) -> &DeviceKeys {
         &self.keys
@@ -137,31 +146,55 @@ impl LoginTable {
         devices.find(|device| device.id() == id && self.is_current(device))
     }
 
-    /// Returns the devices that were signed in by one of these sessions.
-    pub fn devices_in(&self, sessions: &[&str]) -> Vec<Device> {
-        let devices = self.devices.iter();
-        let of = devices.filter(|device| sessions.contains(&device.session()));
-        of.cloned().collect()
-    }
-
     fn is_current(&self, device: &Device) -> bool {
         self.people
             .get(&device.person)
             .is_some_and(|known| known.issuer == device.issuer && known.subject == device.subject)
     }
 
-    /// The sessions were ended: so are the devices that were signed in by them.
-    pub(super) fn end_devices_of(&mut self, ended: &[LoginSession]) {
-        self.devices.retain(|device| {
+    /// The sessions were ended: so are the devices that were signed in by them, which are returned.
+    pub(super) fn end_devices_of(&mut self, ended: &[LoginSession]) -> Vec<Device> {
+        taken(&mut self.devices, |device| {
             let mut ended = ended.iter();
-            !ended.any(|session| session.id() == device.session)
-        });
+            ended.any(|session| session.id() == device.session)
+        })
     }
 
-    /// The issuer has signed somebody out everywhere.
-    pub(super) fn end_devices_of_subject(&mut self, issuer: &str, subject: &str) {
-        let is_theirs = |device: &Device| device.issuer == issuer && device.subject == subject;
-        self.devices.retain(|device| !is_theirs(device));
+    /// The issuer has ended a session of its own, or all of a subject: so have their devices, also those whose session here has run out
+    /// of time. They are returned.
+    pub(super) fn end_devices_at(
+        &mut self,
+        issuer: &str,
+        subject: Option<&str>,
+        sid: Option<&str>,
+    ) -> Vec<Device> {
+        taken(&mut self.devices, |device| {
+            device.issuer == issuer
+                && (sid.is_some() || subject.is_some())
+                && sid.is_none_or(|sid| device.sid.as_deref() == Some(sid))
+                && subject.is_none_or(|subject| device.subject == subject)
+        })
+    }
+
+    /// A new session has taken the place of `before` in a browser: its devices go on where the person is the same. The others are
+    /// returned.
+    pub(super) fn hand_devices_on(&mut self, before: &str, to: &LoginSession) -> Vec<Device> {
+        let ended = taken(&mut self.devices, |device| {
+            device.session == before && !device.is_of(&to.person, &to.issuer, &to.subject)
+        });
+        for device in &mut self.devices {
+            if device.session == before {
+                to.id().clone_into(&mut device.session);
+                device.sid.clone_from(&to.sid);
+            }
+        }
+        ended
+    }
+
+    /// Returns the issuer's name of the session of this public name.
+    fn sid_of(&self, session: &str) -> Option<String> {
+        let mut sessions = self.sessions.iter();
+        sessions.find(|known| known.id() == session)?.sid.clone()
     }
 }
 
@@ -204,6 +237,7 @@ impl Logins {
                 issuer: who.issuer.clone(),
                 subject: who.subject.clone(),
                 session: who.session.clone(),
+                sid: table.sid_of(&who.session),
                 browser: sanitize::line(browser, BROWSER),
                 made: seconds(now),
                 keys: keys.clone(),
@@ -219,11 +253,12 @@ impl Logins {
         })
     }
 
-    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same, and ends otherwise.
+    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same. It ends otherwise, and is
+    /// returned.
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<()> {
+    pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         if !self
             .table()?
@@ -231,20 +266,20 @@ impl Logins {
             .iter()
             .any(|device| device.digest == digest)
         {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.0.change(|table| {
-            table.devices.retain_mut(|device| {
-                let is_it = device.digest == digest;
-                if is_it {
-                    device.session.clone_from(&who.session);
-                }
-                !is_it
-                    || device.person == who.person
-                        && device.issuer == who.issuer
-                        && device.subject == who.subject
+            let ended = taken(&mut table.devices, |device| {
+                device.digest == digest && !device.is_of(&who.person, &who.issuer, &who.subject)
             });
-            Ok(())
+            let sid = table.sid_of(&who.session);
+            for device in &mut table.devices {
+                if device.digest == digest {
+                    device.session.clone_from(&who.session);
+                    device.sid.clone_from(&sid);
+                }
+            }
+            Ok(ended)
         })
     }
 
@@ -302,13 +337,23 @@ mod tests {
         name: &str,
         before: Option<&str>,
     ) -> (String, SignedIn) {
+        log_in_at(logins, rules, name, before, START)
+    }
+
+    fn log_in_at(
+        logins: &Logins,
+        rules: &Rules,
+        name: &str,
+        before: Option<&str>,
+        now: Timestamp,
+    ) -> (String, SignedIn) {
         let identity = Identity {
             issuer: "i".to_owned(),
             subject: name.to_owned(),
             name: String::new(),
             mail: None,
             claims: Vec::new(),
-            sid: None,
+            sid: Some(format!("sid-{name}")),
             auth_at: None,
         };
         let admission = Admission {
@@ -319,8 +364,80 @@ mod tests {
                 max: Duration::from_hours(1),
             },
         };
-        let made = logins.log_in(&identity, admission, before, "b", START);
-        made.unwrap().unwrap()
+        let made = logins.log_in(&identity, admission, before, "b", now);
+        let made = made.unwrap().unwrap();
+        (made.cookie, made.signed_in)
+    }
+
+    #[test]
+    fn a_device_goes_on_after_the_time_of_its_session_and_a_logout_token_ends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (_, ada) = log_in(&logins, &rules, "ada", None);
+        let add = |endpoint: usize| {
+            let added = logins.add_device(&ada, "b", None, &keys(endpoint), START);
+            added.unwrap().unwrap().id
+        };
+        let id = add(1);
+        let later = START.after(Duration::from_hours(2));
+        log_in_at(&logins, &rules, "bob", None, later);
+        let table = logins.table().unwrap();
+        assert!(
+            table
+                .sessions()
+                .iter()
+                .all(|session| session.person() != "ada")
+        );
+        assert!(table.device(&id).is_some(), "told overnight");
+        let end = |sub: &str, sid: &str| {
+            let ended =
+                logins.end_by_token("i", Some(sub), Some(sid), &format!("{sub} {sid}"), later);
+            let devices = ended.unwrap().unwrap().devices;
+            devices
+                .iter()
+                .map(|device| device.id().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert!(end("ada", "sid-other").is_empty() && end("bob", "sid-ada").is_empty());
+        assert_eq!(end("ada", "sid-ada"), [id]);
+        assert!(logins.table().unwrap().devices_of("ada").next().is_none());
+    }
+
+    #[test]
+    fn a_device_ends_with_a_session_that_further_logins_push_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (_, ada) = log_in(&logins, &rules, "ada", None);
+        let added = logins.add_device(&ada, "b", None, &keys(1), START);
+        let id = added.unwrap().unwrap().id;
+        let of_ada = |logins: &Logins| logins.table().unwrap().devices_of("ada").count();
+        while logins.table().unwrap().has_session(&ada.session) {
+            assert_eq!(of_ada(&logins), 1);
+            log_in(&logins, &rules, "ada", None);
+        }
+        assert_eq!(of_ada(&logins), 0);
+        assert!(logins.table().unwrap().device(&id).is_none());
+    }
+
+    #[test]
+    fn a_device_goes_over_to_the_session_that_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (cookie, ada) = log_in(&logins, &rules, "ada", None);
+        logins
+            .add_device(&ada, "b", None, &keys(1), START)
+            .unwrap()
+            .unwrap();
+        let (cookie, again) = log_in(&logins, &rules, "ada", Some(&cookie));
+        let table = logins.table().unwrap();
+        let sessions: Vec<&str> = table.devices_of("ada").map(Device::session).collect();
+        assert_eq!(sessions, [again.session.as_str()]);
+        // Somebody else takes the browser, which sends no cookie of a device.
+        log_in(&logins, &rules, "bob", Some(&cookie));
+        assert!(logins.table().unwrap().devices_of("ada").next().is_none());
     }
 
     #[test]

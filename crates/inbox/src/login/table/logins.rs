@@ -9,6 +9,7 @@ use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::encryption::random_id;
 
+use super::devices::Device;
 use super::{Admission, BROWSER, Identity, LoginRefused, LoginSession, LoginTable, hash, seconds};
 use crate::shared_file::SharedFile;
 use crate::viewer::SignedIn;
@@ -25,6 +26,47 @@ const MOST_CLAIMS: usize = 500;
 const NOTED_EVERY: u64 = 60;
 /// The time for which the id of a logout token is remembered, in seconds: longer than any is accepted.
 const REMEMBERED: u64 = 600;
+
+/// A login that has begun a session.
+pub struct LoggedIn {
+    /// The cookie of the session.
+    pub cookie: String,
+    /// The person.
+    pub signed_in: SignedIn,
+    /// Devices that have ended by it.
+    pub devices: Vec<Device>,
+}
+
+impl std::fmt::Debug for LoggedIn {
+    /// Formats the person: the cookie is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoggedIn")
+            .field("signed_in", &self.signed_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sessions that were ended, and the devices that ended with them.
+#[derive(Clone, Default)]
+pub struct EndedLogins {
+    /// The sessions.
+    pub sessions: Vec<LoginSession>,
+    /// The devices.
+    pub devices: Vec<Device>,
+}
+
+impl std::fmt::Debug for EndedLogins {
+    /// Formats how many there are: names belong in no log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndedLogins")
+            .field("sessions", &self.sessions.len())
+            .field("devices", &self.devices.len())
+            .finish()
+    }
+}
+
+/// The session of a person who was recognized without one: no form is bound to it, and no session has this name.
+pub(crate) const NO_SESSION: &str = "none";
 
 /// The logins of one state folder, in a file that gateways and commands share.
 #[derive(Debug)]
@@ -44,7 +86,8 @@ impl Logins {
         Ok(self.0.read()?.unwrap_or_default())
     }
 
-    /// Makes a session for this identity, in the place of `before`. Returns the cookie and the person, or the refusal.
+    /// Makes a session for this identity, in the place of `before`; or returns the refusal. At the limit of a person's sessions the one
+    /// ends whose cookie never came back, else the one that was used longest ago.
     ///
     /// # Errors
     /// When the file cannot be read or written, or there is no randomness.
@@ -55,7 +98,7 @@ impl Logins {
         before: Option<&str>,
         browser: &str,
         now: Timestamp,
-    ) -> io::Result<Result<(String, SignedIn), LoginRefused>> {
+    ) -> io::Result<Result<LoggedIn, LoginRefused>> {
         let Admission {
             people,
             allow,
@@ -73,19 +116,24 @@ impl Logins {
             };
             let seconds_now = seconds(now);
             let replaced = before.map(hash);
+            let mut before = None;
+            // Devices of those that have run out of time go on.
             table.sessions.retain(|session| {
-                session.is_live(lifetimes, seconds_now)
-                    && Some(&session.digest) != replaced.as_ref()
+                let is_replaced = Some(&session.digest) == replaced.as_ref();
+                if is_replaced {
+                    before = Some(session.id().to_owned());
+                }
+                session.is_live(lifetimes, seconds_now) && !is_replaced
             });
+            let mut devices = Vec::new();
             let own = |session: &LoginSession| session.person == person;
             if table.sessions.iter().filter(|session| own(session)).count() >= MOST_OF_ONE {
-                let oldest = table
-                    .sessions
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, one)| own(one));
-                if let Some((place, _)) = oldest.min_by_key(|(_, one)| one.used) {
-                    table.sessions.remove(place);
+                let sessions = table.sessions.iter().enumerate();
+                let own = sessions.filter(|(_, one)| own(one));
+                let least = own.min_by_key(|(_, one)| (one.came_back, one.used));
+                if let Some((place, _)) = least {
+                    let ended = table.sessions.remove(place);
+                    devices.extend(table.end_devices_of(&[ended]));
                 }
             }
             if table.sessions.len() >= MOST {
@@ -103,14 +151,67 @@ impl Logins {
                     .map_or(0, |at| seconds(at).min(seconds_now)),
                 created: seconds_now,
                 used: seconds_now,
+                came_back: false,
                 browser: sanitize::line(browser, BROWSER),
             };
             let signed_in = table.signed_in(&session);
+            if let Some(before) = before {
+                devices.extend(table.hand_devices_on(&before, &session));
+            }
             table.sessions.push(session);
             let signed_in =
                 signed_in.ok_or_else(|| io::Error::other("the login was not stored"))?;
-            Ok(Ok((cookie.clone(), signed_in)))
+            let cookie = cookie.clone();
+            Ok(Ok(LoggedIn {
+                cookie,
+                signed_in,
+                devices,
+            }))
         })
+    }
+
+    /// Returns the person of an identity without a session, as a proxy names one with each request; or the refusal.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn recognize(
+        &self,
+        identity: &Identity,
+        admission: Admission<'_>,
+        now: Timestamp,
+    ) -> io::Result<Result<SignedIn, LoginRefused>> {
+        let Admission { people, allow, .. } = admission;
+        let person = admitted(&*self.table()?, identity, people, allow);
+        Ok(person.map(|person| SignedIn {
+            name: if identity.name.is_empty() {
+                person.clone()
+            } else {
+                sanitize::line(&identity.name, sanitize::LABEL)
+            },
+            person,
+            mail: identity.mail.clone(),
+            claims: identity.claims.clone(),
+            claims_at: now,
+            logged_in_at: identity.auth_at,
+            session: NO_SESSION.to_owned(),
+            issuer: identity.issuer.clone(),
+            subject: identity.subject.clone(),
+        }))
+    }
+
+    /// Returns `true` while the session of this public name goes on, and its person may log in. That is no use of it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn is_live(
+        &self,
+        session: &str,
+        admission: Admission<'_>,
+        now: Timestamp,
+    ) -> io::Result<bool> {
+        let table = self.table()?;
+        let session = table.live_session(session, admission.lifetimes, now);
+        Ok(session.is_some_and(|session| person_in(&table, session, admission).is_some()))
     }
 
     /// Returns the person of this cookie, and notes the use. `None` where the session has ended, or the person may not log in any more.
@@ -123,37 +224,20 @@ impl Logins {
         admission: Admission<'_>,
         now: Timestamp,
     ) -> io::Result<Option<SignedIn>> {
-        let Admission {
-            people,
-            allow,
-            lifetimes,
-        } = admission;
         let table = self.table()?;
-        let Some(session) = table.find(cookie, lifetimes, now) else {
+        let Some(session) = table.find(cookie, admission.lifetimes, now) else {
             return Ok(None);
         };
-        let Some(signed_in) = table.signed_in(session) else {
+        let Some(signed_in) = person_in(&table, session, admission) else {
             return Ok(None);
         };
-        let identity = Identity {
-            issuer: signed_in.issuer.clone(),
-            subject: signed_in.subject.clone(),
-            name: String::new(),
-            mail: signed_in.mail.clone(),
-            claims: signed_in.claims.clone(),
-            sid: None,
-            auth_at: None,
-        };
-        // The file may name others by now: the session is the person's whom it was made for.
-        if admitted(&table, &identity, people, allow).as_ref() != Ok(&signed_in.person) {
-            return Ok(None);
-        }
-        if seconds(now) >= session.used.saturating_add(NOTED_EVERY) {
+        if !session.came_back || seconds(now) >= session.used.saturating_add(NOTED_EVERY) {
             let digest = session.digest.clone();
             let noted = self.0.change(|table| {
                 let known = table.sessions.iter_mut();
                 for session in known.filter(|session| session.digest == digest) {
                     session.used = session.used.max(seconds(now));
+                    session.came_back = true;
                 }
                 Ok(())
             });
@@ -188,25 +272,26 @@ impl Logins {
         })
     }
 
-    /// Ends the sessions that `ends` chooses; returns them.
+    /// Ends the sessions that `ends` chooses, with their devices; returns them.
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn end(&self, ends: impl Fn(&LoginSession) -> bool) -> io::Result<Vec<LoginSession>> {
+    pub fn end(&self, ends: impl Fn(&LoginSession) -> bool) -> io::Result<EndedLogins> {
         if !self.table()?.sessions.iter().any(&ends) {
-            return Ok(Vec::new());
+            return Ok(EndedLogins::default());
         }
         self.0.change(|table| {
-            let (ended, left) = std::mem::take(&mut table.sessions)
+            let (sessions, left): (Vec<_>, _) = std::mem::take(&mut table.sessions)
                 .into_iter()
                 .partition(&ends);
             table.sessions = left;
-            table.end_devices_of(&ended);
-            Ok(ended)
+            let devices = table.end_devices_of(&sessions);
+            Ok(EndedLogins { sessions, devices })
         })
     }
 
-    /// Ends the sessions of a logout token: those of the issuer's session, or all of the subject. `None` if the token was used before.
+    /// Ends the sessions of a logout token, with their devices: those of the issuer's session, or all of the subject. `None` if the token
+    /// was used before.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -217,7 +302,7 @@ impl Logins {
         sid: Option<&str>,
         token_id: &str,
         now: Timestamp,
-    ) -> io::Result<Option<Vec<LoginSession>>> {
+    ) -> io::Result<Option<EndedLogins>> {
         let (token, now) = (hash(&format!("{issuer} {token_id}")), seconds(now));
         self.0.change(|table| {
             table.used_tokens.retain(|(_, until)| now < *until);
@@ -233,15 +318,13 @@ impl Logins {
                     && sid.is_none_or(|sid| session.sid.as_deref() == Some(sid))
                     && subject.is_none_or(|subject| session.subject == subject)
             };
-            let (ended, left) = std::mem::take(&mut table.sessions)
+            let (sessions, left): (Vec<_>, _) = std::mem::take(&mut table.sessions)
                 .into_iter()
                 .partition(ends);
             table.sessions = left;
-            table.end_devices_of(&ended);
-            if let (Some(subject), None) = (subject, sid) {
-                table.end_devices_of_subject(issuer, subject);
-            }
-            Ok(Some(ended))
+            let mut devices = table.end_devices_of(&sessions);
+            devices.extend(table.end_devices_at(issuer, subject, sid));
+            Ok(Some(EndedLogins { sessions, devices }))
         })
     }
 
@@ -256,6 +339,27 @@ impl Logins {
             Ok(table.people.remove(person).is_some())
         })
     }
+}
+
+/// Returns the person of a session; `None` where the person may not log in any more.
+fn person_in(
+    table: &LoginTable,
+    session: &LoginSession,
+    admission: Admission<'_>,
+) -> Option<SignedIn> {
+    let signed_in = table.signed_in(session)?;
+    let identity = Identity {
+        issuer: signed_in.issuer.clone(),
+        subject: signed_in.subject.clone(),
+        name: String::new(),
+        mail: signed_in.mail.clone(),
+        claims: signed_in.claims.clone(),
+        sid: None,
+        auth_at: None,
+    };
+    // The file may name others by now: the session is the person's whom it was made for.
+    let person = admitted(table, &identity, admission.people, admission.allow);
+    (person.as_ref() == Ok(&signed_in.person)).then_some(signed_in)
 }
 
 /// The person of an identity, and whether it may log in.

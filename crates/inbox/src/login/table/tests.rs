@@ -51,9 +51,8 @@ fn log_in(
     now: u64,
 ) -> Result<(String, SignedIn), LoginRefused> {
     let rules = Rules::parse(FILE).unwrap();
-    logins
-        .log_in(identity, admission(&rules), None, "Fire\u{1b}fox", at(now))
-        .unwrap()
+    let made = logins.log_in(identity, admission(&rules), None, "Fire\u{1b}fox", at(now));
+    made.unwrap().map(|made| (made.cookie, made.signed_in))
 }
 
 fn find(logins: &Logins, cookie: &str, now: u64) -> Option<SignedIn> {
@@ -137,7 +136,7 @@ fn sessions_end_by_idling_by_age_and_by_hand() {
     let ended = logins
         .end(|session| session.id() == signed_in.session)
         .unwrap();
-    assert_eq!(ended.len(), 1);
+    assert_eq!(ended.sessions.len(), 1);
     assert!(find(&logins, &cookie, 3_001).is_none());
     let stored = std::fs::read_to_string(folder.path().join("inbox.logins")).unwrap();
     assert!(!stored.contains(&cookie));
@@ -151,13 +150,13 @@ fn a_new_login_replaces_the_session_of_the_browser() {
     let ada = identity("s-1", Some("ada@example.com"), &[]);
     let (before, _) = log_in(&logins, &ada, 0).unwrap();
     let after = logins.log_in(&ada, admission(&rules), Some(&before), "b", at(1));
-    let (after, _) = after.unwrap().unwrap();
+    let after = after.unwrap().unwrap().cookie;
     assert_ne!(before, after);
     assert!(find(&logins, &before, 2).is_none() && find(&logins, &after, 2).is_some());
     // A cookie that somebody planted makes no session of that name.
     let planted = "0".repeat(64);
     let made = logins.log_in(&ada, admission(&rules), Some(&planted), "b", at(2));
-    assert_ne!(made.unwrap().unwrap().0, planted);
+    assert_ne!(made.unwrap().unwrap().cookie, planted);
     assert!(find(&logins, &planted, 3).is_none());
 }
 
@@ -169,7 +168,7 @@ fn a_logout_token_ends_its_sessions_once() {
     let (two, _) = log_in(&logins, &identity("b-1", None, &[]), 0).unwrap();
     let end = |issuer: &str, sub: Option<&str>, sid: Option<&str>, id: &str, now: u64| {
         let ended = logins.end_by_token(issuer, sub, sid, id, at(now)).unwrap();
-        ended.map(|ended| ended.len())
+        ended.map(|ended| ended.sessions.len())
     };
     assert_eq!(
         end("https://evil.example", Some("s-1"), None, "t0", 1),
@@ -228,4 +227,57 @@ fn sessions_of_one_person_are_bounded() {
         MOST_OF_ONE
     );
     assert!(find(&logins, &first, 30).is_none());
+}
+
+#[test]
+fn a_session_that_never_came_back_makes_room_before_one_that_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let logins = logins(&folder);
+    let ada = identity("s-1", Some("ada@example.com"), &[]);
+    let (used, first) = log_in(&logins, &ada, 0).unwrap();
+    assert!(find(&logins, &used, 0).is_some());
+    // A program that drops its cookies, for longer than the person does nothing.
+    for second in 1..90 {
+        log_in(&logins, &ada, second).unwrap();
+    }
+    assert!(find(&logins, &used, 90).is_some());
+    // Of those that came back, the one that was used longest ago.
+    let mut cookies = Vec::new();
+    for second in 91..91 + u64::try_from(MOST_OF_ONE).unwrap() {
+        let (cookie, _) = log_in(&logins, &ada, second).unwrap();
+        assert!(find(&logins, &cookie, second).is_some());
+        cookies.push(cookie);
+    }
+    assert!(find(&logins, &used, 115).is_none());
+    assert!(
+        cookies
+            .iter()
+            .all(|cookie| find(&logins, cookie, 115).is_some())
+    );
+    let is_live = |session: &str, now: u64| {
+        let rules = Rules::parse(FILE).unwrap();
+        logins.is_live(session, admission(&rules), at(now)).unwrap()
+    };
+    assert!(!is_live(&first.session, 115));
+    let last = find(&logins, &cookies[19], 115).unwrap().session;
+    // Looking is no use of it.
+    assert!(is_live(&last, 114) && is_live(&last, 200) && !is_live(&last, 300));
+}
+
+#[test]
+fn a_person_is_recognized_without_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let logins = logins(&folder);
+    let rules = Rules::parse(FILE).unwrap();
+    let recognize = |identity: &Identity| logins.recognize(identity, admission(&rules), at(1));
+    let ada = recognize(&identity("s-1", Some("ada@example.com"), &[]))
+        .unwrap()
+        .unwrap();
+    assert_eq!((ada.person.as_str(), ada.session.as_str()), ("ada", "none"));
+    let stranger = recognize(&identity("s-2", None, &[])).unwrap();
+    assert_eq!(stranger.unwrap_err(), LoginRefused::NotAllowed);
+    assert!(
+        logins.table().unwrap().sessions().is_empty(),
+        "nothing is written"
+    );
 }
