@@ -106,3 +106,257 @@ fn a_message_of_several_lines_reaches_a_client_on_stdio_as_one_frame() {
         }
     }
 }
+
+/// Servers that hold up their client, and processes that are to end.
+#[cfg(unix)]
+mod ends {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{ChildStderr, Command, Stdio};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::raw::{PATIENCE, PROGRAM, Raw, gateway};
+
+    /// Reads until it is called, sends refused requests whose ids are long, reads none of the responses, and ends for nobody who
+    /// only asks.
+    const FLOODS: &str = r#"
+trap '' TERM HUP INT
+while read -r line; do
+  case $line in
+    *'"initialize"'*) id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"tools/call"'*) break ;;
+  esac
+done
+id=x; while [ ${#id} -lt 4000 ]; do id=$id$id; done
+n=0; while [ $n -lt 100 ]; do echo '{"jsonrpc":"2.0","id":"'$n$id'","method":"elicitation/create","params":{"bad":1}}'; n=$((n+1)); done
+echo flooded >&2
+while :; do sleep 5; done
+"#;
+
+    /// The same without the requests: it only stops reading.
+    const STOPS: &str = r#"
+trap '' TERM HUP INT
+while read -r line; do
+  case $line in
+    *'"initialize"'*) id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"tools/call"'*) break ;;
+  esac
+done
+echo flooded >&2
+while :; do sleep 5; done
+"#;
+
+    /// The stderr of a process and of all that it started: it ends with the last of them.
+    struct Said {
+        lines: mpsc::Receiver<String>,
+    }
+
+    impl Said {
+        fn by(stderr: ChildStderr) -> Self {
+            let (said, lines) = mpsc::channel();
+            std::thread::spawn(move || {
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    let _ = said.send(line);
+                }
+            });
+            Self { lines }
+        }
+
+        fn wait_for(&self, what: &str) -> String {
+            loop {
+                let line = self.lines.recv_timeout(PATIENCE).unwrap();
+                if line.contains(what) {
+                    return line;
+                }
+            }
+        }
+
+        /// Waits until nobody is left who could say anything.
+        fn ended(&self) {
+            loop {
+                match self.lines.recv_timeout(PATIENCE) {
+                    Ok(_) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(mpsc::RecvTimeoutError::Timeout) => panic!("somebody is left"),
+                }
+            }
+        }
+    }
+
+    fn signal(process: u32, name: &str) {
+        let sent = Command::new("kill")
+            .args([format!("-{name}"), process.to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    /// How a gateway on stdio is told to end.
+    fn gateway_ends(script: &str, how: &str) {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = gateway(
+            state.path(),
+            &["--inbox", "off"],
+            &["--", "sh", "-c", script],
+        );
+        command.stderr(Stdio::piped());
+        let mut raw = Raw::start(command);
+        let said = Said::by(raw.child.stderr.take().unwrap());
+        raw.initialize("2025-11-25", &json!({}));
+        raw.call(2, "t", &json!({}));
+        said.wait_for("flooded");
+        // More than a pipe takes.
+        raw.call(3, "t", &json!({"text": "x".repeat(300_000)}));
+        match how {
+            "end of input" => drop(raw.stdin.take()),
+            signalled => signal(raw.child.id(), signalled),
+        }
+        said.ended();
+        assert_eq!(raw.child.wait().unwrap().code(), Some(0), "{how}");
+    }
+
+    #[test]
+    fn the_end_of_input_ends_a_gateway_and_its_server_that_reads_nothing() {
+        gateway_ends(FLOODS, "end of input");
+    }
+
+    #[test]
+    fn the_end_of_input_is_seen_while_a_frame_waits_for_the_server() {
+        gateway_ends(STOPS, "end of input");
+    }
+
+    #[test]
+    fn signals_end_a_gateway_and_its_server() {
+        for how in ["TERM", "INT", "HUP"] {
+            gateway_ends(FLOODS, how);
+        }
+    }
+
+    #[test]
+    fn a_second_signal_ends_at_once_what_the_first_would() {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = gateway(
+            state.path(),
+            &["--inbox", "off"],
+            &["--", "sh", "-c", STOPS],
+        );
+        command.stderr(Stdio::piped());
+        let mut raw = Raw::start(command);
+        let said = Said::by(raw.child.stderr.take().unwrap());
+        raw.initialize("2025-11-25", &json!({}));
+        raw.call(2, "t", &json!({}));
+        said.wait_for("flooded");
+        signal(raw.child.id(), "TERM");
+        // Its end begins with this.
+        raw.result(2);
+        signal(raw.child.id(), "TERM");
+        said.ended();
+        assert_eq!(raw.child.wait().unwrap().code(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn a_session_over_http_that_is_ended_ends_its_server_and_so_does_a_signal() {
+        let state = tempfile::tempdir().unwrap();
+        let options = ["--inbox", "off", "--listen", "127.0.0.1:0"];
+        let mut command = gateway(state.path(), &options, &["--", "sh", "-c", FLOODS]);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut gateway = command.spawn().unwrap();
+        let said = Said::by(gateway.stderr.take().unwrap());
+        let serving = said.wait_for("serving: ");
+        let url = serving.trim_start_matches("serving: ").to_owned();
+        mcp_elicit_client::tls::ready();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let post = |body: serde_json::Value, session: &str| {
+            let request = client.post(&url).body(body.to_string());
+            let request = request
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream");
+            match session {
+                "" => request,
+                session => request.header("mcp-session-id", session),
+            }
+        };
+        let open = async || {
+            let opened = post(super::raw::initialize("2025-11-25", &json!({})), "");
+            let opened = opened.send().await.unwrap();
+            let session = opened.headers()["mcp-session-id"].to_str().unwrap();
+            let session = session.to_owned();
+            let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+            post(ready, &session).send().await.unwrap();
+            // Its response is a stream, which is left.
+            post(super::raw::call(2, "t", &json!({})), &session)
+                .send()
+                .await
+                .unwrap();
+            session
+        };
+        let session = open().await;
+        said.wait_for("flooded");
+        let ended = client.delete(&url).header("mcp-session-id", &session);
+        assert!(ended.send().await.unwrap().status().is_success());
+        let children = || {
+            let list = Command::new("pgrep")
+                .args(["-P", &gateway.id().to_string()])
+                .output();
+            list.unwrap().stdout
+        };
+        let over = async {
+            while !children().is_empty() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, over).await.unwrap();
+        open().await;
+        said.wait_for("flooded");
+        signal(gateway.id(), "HUP");
+        said.ended();
+        assert_eq!(gateway.wait().unwrap().code(), Some(0));
+    }
+
+    /// Runs `call` with a server that reads nothing, and tells it to stop like this; returns its exit code and what it said.
+    fn call_ends(script: &str, options: &[&str], how: Option<&str>) -> (Option<i32>, String) {
+        let state = tempfile::tempdir().unwrap();
+        let pings = script
+            .replace("\"elicitation/create\"", "\"ping\"")
+            .replace("echo flooded >&2", "echo $$ >\"$1\"");
+        let mark = state.path().join("flooded");
+        let mut call = Command::new(PROGRAM);
+        call.args(["call", "t", "--decline", "--protocol", "2025-11-25"]);
+        call.args(options).args(["--", "sh", "-c", &pings, "sh"]);
+        let mut call = call
+            .arg(&mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let server = || std::fs::read_to_string(&mark).unwrap_or_default();
+        while how.is_some() && !server().ends_with('\n') {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if let Some(how) = how {
+            signal(call.id(), how);
+        }
+        let mut said = String::new();
+        call.stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        let left = Command::new("kill").args(["-0", server().trim()]).output();
+        assert!(!left.unwrap().status.success(), "the server is left");
+        (call.wait().unwrap().code(), said)
+    }
+
+    #[test]
+    fn a_call_ends_although_its_server_reads_no_replies() {
+        for how in ["INT", "TERM"] {
+            let (code, said) = call_ends(FLOODS, &[], Some(how));
+            assert!(code.is_some_and(|code| code != 0), "{how}: {said}");
+        }
+        let (code, said) = call_ends(FLOODS, &["--timeout", "3"], None);
+        assert!(code.is_some_and(|code| code != 0), "{said}");
+    }
+}

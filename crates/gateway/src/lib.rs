@@ -5,7 +5,7 @@
 //! It decides nothing about a question itself, and never acts for a person.
 //!
 //! Its surface is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points [`serve_http`],
-//! [`serve_program`] and [`serve_url`].
+//! [`serve_program`] and [`serve_url`], after which [`kill_servers`] leaves no server behind.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -46,4 +46,5 @@ mod transports;
 
 pub use listener::app::{router, serve as serve_http};
 pub use runtime::{ReloadError, Runtime, StartError, check_addresses, check_channels};
+pub use transports::process::kill_servers;
 pub use transports::stdio::{serve_program, serve_url};

@@ -1,23 +1,110 @@
-//! When the operator wants the gateway to stop.
+//! The operator's signal to stop.
 
-/// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere).
-pub(crate) async fn received() {
-    #[cfg(unix)]
-    {
+use crate::transports::process::kill_servers;
+
+/// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere), and unless it `reads_again` for SIGHUP, which says that the terminal was closed. From then
+/// on, a second one ends the process at once, with every server.
+pub(crate) async fn received(reads_again: bool) {
+    let Some(mut signals) = Signals::new(reads_again) else {
+        tracing::error!("the gateway cannot listen for signals");
+        return std::future::pending().await;
+    };
+    signals.next().await;
+    tokio::spawn(async move {
+        signals.next().await;
+        kill_servers();
+        std::process::exit(1);
+    });
+}
+
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new(reads_again: bool) -> Option<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut term), Ok(mut interrupt)) = (
-            signal(SignalKind::terminate()),
-            signal(SignalKind::interrupt()),
-        ) else {
-            return std::future::pending().await;
+        let hangup = if reads_again || ignores_hangup() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup()).ok()?)
+        };
+        Some(Self {
+            terminate: signal(SignalKind::terminate()).ok()?,
+            interrupt: signal(SignalKind::interrupt()).ok()?,
+            hangup,
+        })
+    }
+
+    async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
-            _ = term.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = hangup => {}
         }
     }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+}
+
+/// Returns `true` if this process was started to outlive its terminal, as by `nohup`.
+#[cfg(target_os = "linux")]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    hangup_is_ignored(&status)
+}
+
+/// The same by the process's status, whose mask has a bit for each signal from 1 on.
+#[cfg(target_os = "linux")]
+fn hangup_is_ignored(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Returns `true` if this process may have been started to outlive its terminal, as by `nohup`: it does not read it.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn ignores_hangup() -> bool {
+    !std::io::IsTerminal::is_terminal(&std::io::stdin())
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    fn new(_reads_again: bool) -> Option<Self> {
+        Some(Self)
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::hangup_is_ignored;
+
+    #[test]
+    fn a_process_that_outlives_its_terminal_is_known_by_its_mask() {
+        assert!(hangup_is_ignored(
+            "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n"
+        ));
+        assert!(!hangup_is_ignored(
+            "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\n"
+        ));
+        assert!(!hangup_is_ignored(""));
     }
 }

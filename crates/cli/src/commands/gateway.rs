@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use mcp_elicit_gateway::config::{Config, Target};
 use mcp_elicit_gateway::{
-    Runtime, StartError, check_addresses, check_channels, serve_http, serve_program, serve_url,
+    Runtime, StartError, check_addresses, check_channels, kill_servers, serve_http, serve_program,
+    serve_url,
 };
 use mcp_elicit_record::key_files;
 use mcp_elicit_record::store::StoreError;
@@ -33,8 +34,9 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
         ));
         return Ok(Exit::Done);
     }
-    in_runtime(serve(config, file))?;
-    Ok(Exit::Done)
+    let served = in_runtime(serve(config, file));
+    kill_servers();
+    served.map(|()| Exit::Done)
 }
 
 /// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read

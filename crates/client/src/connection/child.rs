@@ -120,8 +120,9 @@ impl Child {
         if self.ended {
             return Ok(());
         }
-        self.lines.close().await?;
-        if !self.has_exited_within(GRACE).await {
+        // One that has not read what it was sent does not see the end of its input either.
+        let sees_end = self.lines.close_soon().await;
+        if !(sees_end && self.has_exited_within(GRACE).await) {
             #[cfg(unix)]
             let asked = self.process.signal(SIGTERM).is_ok();
             #[cfg(not(unix))]

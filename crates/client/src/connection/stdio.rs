@@ -3,6 +3,8 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use rmcp::RoleClient;
@@ -11,9 +13,17 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
+use tokio_util::sync::CancellationToken;
 
 use super::transport_error::{Health, TransportError};
 use crate::raw_params;
+
+/// Bytes that may wait for a server to read, with the memory that each message takes beside its own.
+const UNREAD: usize = 16 * 1024 * 1024;
+/// The memory that a message takes beside its own while it waits, in bytes, about.
+const EACH: usize = 1024;
+/// The time that the last messages may take to be read once the connection is to end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A client's transport over a pair of byte streams.
 pub(crate) struct Lines<R, W> {
@@ -21,6 +31,34 @@ pub(crate) struct Lines<R, W> {
     write: Arc<Mutex<Option<W>>>,
     health: Health,
     limit: usize,
+    unread: Arc<AtomicUsize>,
+    /// Cancelled once too much waits for the server to read.
+    overfull: CancellationToken,
+    /// Cancelled once nothing is to be written any more.
+    closing: CancellationToken,
+}
+
+/// A message that waits for the server to read, counted until this is dropped.
+struct Unread {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Unread {
+    /// Counts a message; `None` where too much waits before it. One alone may be as long as it is.
+    fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Self> {
+        let bytes = bytes + EACH;
+        let before = of.fetch_add(bytes, Ordering::AcqRel);
+        let of = Arc::clone(of);
+        let counted = Self { bytes, of };
+        (before == 0 || before + bytes <= UNREAD).then_some(counted)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
 }
 
 impl<R: AsyncRead, W> Lines<R, W> {
@@ -32,7 +70,22 @@ impl<R: AsyncRead, W> Lines<R, W> {
             write: Arc::new(Mutex::new(Some(write))),
             health,
             limit,
+            unread: Arc::default(),
+            overfull: CancellationToken::new(),
+            closing: CancellationToken::new(),
         }
+    }
+
+    /// Closes the writing side; what is being written may take half a second more. Returns `false` where the server has not read it by
+    /// then, so that it may not see the end of its input.
+    pub(crate) async fn close_soon(&mut self) -> bool {
+        if let Ok(mut write) = tokio::time::timeout(LAST_WORDS, self.write.lock()).await {
+            write.take();
+            return true;
+        }
+        self.closing.cancel();
+        self.write.lock().await.take();
+        false
     }
 
     /// The next message, or why there is none any more. Safe to drop between polls: a partial line stays in the frame
@@ -42,7 +95,11 @@ impl<R: AsyncRead, W> Lines<R, W> {
         R: Unpin,
     {
         loop {
-            let line = match self.read.next().await {
+            let line = tokio::select! {
+                () = self.overfull.cancelled() => return Err(TransportError::Unread { limit: UNREAD }),
+                line = self.read.next() => line,
+            };
+            let line = match line {
                 None => return Err(TransportError::Closed),
                 Some(Err(AnyDelimiterCodecError::MaxChunkLengthExceeded)) => {
                     return Err(TransportError::TooLarge { limit: self.limit });
@@ -72,13 +129,39 @@ where
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let write = Arc::clone(&self.write);
+        let (unread, overfull) = (Arc::clone(&self.unread), self.overfull.clone());
+        let (closing, ended) = (self.closing.clone(), self.health.ended().clone());
         async move {
+            if overfull.is_cancelled() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
-            let mut write = write.lock().await;
-            let pipe = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            pipe.write_all(&line).await?;
-            pipe.flush().await
+            let Some(_unread) = Unread::count(line.len(), &unread) else {
+                overfull.cancel();
+                return Err(io::ErrorKind::BrokenPipe.into());
+            };
+            let written = async {
+                let mut write = write.lock().await;
+                let pipe = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+                pipe.write_all(&line).await?;
+                pipe.flush().await
+            };
+            let given_up = async {
+                tokio::select! {
+                    () = closing.cancelled() => {}
+                    () = overfull.cancelled() => {}
+                    () = async {
+                        ended.cancelled().await;
+                        tokio::time::sleep(LAST_WORDS).await;
+                    } => {}
+                }
+            };
+            tokio::select! {
+                biased;
+                written = written => written,
+                () = given_up => Err(io::ErrorKind::BrokenPipe.into()),
+            }
         }
     }
 
@@ -94,7 +177,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.write.lock().await.take();
+        self.close_soon().await;
         Ok(())
     }
 }
@@ -121,6 +204,8 @@ fn read_line(line: &[u8]) -> Result<Option<ServerJsonRpcMessage>, TransportError
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     async fn trouble_of(bytes: &[u8], limit: usize) -> Option<TransportError> {
@@ -150,6 +235,34 @@ mod tests {
             Some(TransportError::TooLarge { limit: 20 })
         );
         assert_eq!(trouble_of(b"", 20).await, Some(TransportError::Closed));
+    }
+
+    fn reply() -> ClientJsonRpcMessage {
+        let reply = json!({"jsonrpc": "2.0", "id": "i".repeat(1_000_000), "result": {}});
+        serde_json::from_value(reply).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_reads_nothing_neither_fills_the_memory_nor_holds_up_the_end() {
+        let (near, _far) = tokio::io::duplex(1_000);
+        let (read, write) = tokio::io::split(near);
+        let health = Health::default();
+        let mut lines = Lines::new(read, write, 1_000, health.clone());
+        let waiting = tokio::spawn(lines.send(reply()));
+        tokio::task::yield_now().await;
+        assert!(!lines.close_soon().await);
+        assert!(waiting.await.unwrap().is_err());
+
+        let (near, _far) = tokio::io::duplex(1_000);
+        let (read, write) = tokio::io::split(near);
+        let mut lines = Lines::new(read, write, 1_000, health.clone());
+        let replies: Vec<_> = (0..20).map(|_| tokio::spawn(lines.send(reply()))).collect();
+        assert!(lines.receive().await.is_none());
+        let unread = TransportError::Unread { limit: UNREAD };
+        assert_eq!(health.transport_error(), Some(unread));
+        for reply in replies {
+            assert!(reply.await.unwrap().is_err());
+        }
     }
 
     #[tokio::test]

@@ -34,6 +34,12 @@ pub enum TransportError {
         /// The most that is read, in bytes.
         limit: usize,
     },
+    /// The server does not read what it is sent.
+    #[error("the server does not read what it is sent: more than {limit} bytes wait for it")]
+    Unread {
+        /// The most that may wait, in bytes.
+        limit: usize,
+    },
     /// The server's process ended.
     #[error("the server ended ({status})")]
     Ended {

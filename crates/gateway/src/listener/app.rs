@@ -71,7 +71,7 @@ async fn serve_until_stopped(
     let stopping = state.clone();
     let closing = state.runtime.clone();
     let stop = async move {
-        stop_signal::received().await;
+        stop_signal::received(stopping.runtime.reads_file_again()).await;
         stopping.stopping.store(true, Ordering::Relaxed);
         for endpoint in stopping.endpoints.iter() {
             endpoint.drain();

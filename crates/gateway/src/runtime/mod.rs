@@ -16,6 +16,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -65,6 +66,8 @@ pub struct Runtime {
     pub(crate) callers: Arc<Callers>,
     /// The rules, where there are any.
     teams: Option<Arc<Teams>>,
+    /// `true` if the file is read again on SIGHUP.
+    reads_again: Arc<AtomicBool>,
     /// The messages to people, where there are rules.
     #[cfg(feature = "teams")]
     notifier: Option<Arc<crate::notifier::Notifier>>,
@@ -126,6 +129,7 @@ impl Runtime {
             learning,
             callers,
             teams: None,
+            reads_again: Arc::default(),
             #[cfg(feature = "teams")]
             notifier: None,
         };

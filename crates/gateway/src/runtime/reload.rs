@@ -5,6 +5,7 @@ mod too_few;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_policy::Rules;
@@ -95,6 +96,7 @@ impl Runtime {
                 tracing::error!("the gateway cannot listen for SIGHUP");
                 return;
             };
+            self.reads_again.store(true, Ordering::Relaxed);
             let runtime = self.clone();
             tokio::spawn(async move {
                 while hangup.recv().await.is_some() {
@@ -107,6 +109,11 @@ impl Runtime {
         }
         #[cfg(not(unix))]
         drop(path);
+    }
+
+    /// Returns `true` if SIGHUP is for [`Runtime::reload_on_signal`].
+    pub(crate) fn reads_file_again(&self) -> bool {
+        self.reads_again.load(Ordering::Relaxed)
     }
 
     #[cfg(unix)]

@@ -30,6 +30,12 @@ pub(crate) const CHILDREN: usize = 8;
 const GROW_AFTER: Duration = Duration::from_millis(250);
 /// The time that a child may have nothing to do before it is ended.
 const IDLE: Duration = Duration::from_mins(1);
+/// The time after which a driver that was told to end counts as held up.
+const HELD_UP: Duration = Duration::from_millis(500);
+/// The time in which a server has ended, be it that it was killed.
+const ENDING: Duration = Duration::from_secs(5);
+/// The interval at which threads that are to end are looked at.
+const STEP: Duration = Duration::from_millis(10);
 /// Numbers of calls that each session has for itself.
 const NUMBERS: u32 = 40;
 
@@ -275,16 +281,30 @@ impl Pool {
         }
     }
 
-    /// Waits until the sessions that were ended are over, on a thread that may wait.
+    /// Returns how many bytes wait for the servers to read.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.sessions()
+            .iter()
+            .map(|session| session.unwritten())
+            .sum()
+    }
+
+    /// Waits until the sessions that were ended are over, on a thread that may wait. The connection of one whose driver is held up
+    /// by its client is closed without it. Bounded: a server is killed that does not end.
     pub(crate) fn join(&self) {
-        let drivers: Vec<_> = self
-            .members()
-            .iter_mut()
-            .filter_map(|member| member.driver.take())
+        let driven = |member: &mut Member| Some((member.session.clone(), member.driver.take()?));
+        let driven: Vec<_> = self.members().iter_mut().filter_map(driven).collect();
+        let (sessions, mut waited): (Vec<_>, Vec<_>) = driven.into_iter().unzip();
+        wait_for(&waited, HELD_UP);
+        let held_up = sessions
+            .into_iter()
+            .zip(&waited)
+            .filter(|(_, driver)| !driver.is_finished());
+        let closing: Vec<_> = held_up
+            .map(|(session, _)| std::thread::spawn(move || session.close_server()))
             .collect();
-        for driver in drivers {
-            let _driver_panicked = driver.join();
-        }
+        waited.extend(closing);
+        wait_for(&waited, ENDING);
     }
 
     /// Gives calls that wait to sessions that are free, and ends sessions that nobody needs. How long until something may be
@@ -366,6 +386,14 @@ impl Pool {
             }
             Err(fault) => tracing::error!(%fault, "another child could not be started"),
         }
+    }
+}
+
+/// Waits until these threads have ended, at most this long.
+fn wait_for(threads: &[JoinHandle<()>], at_most: Duration) {
+    let since = clock::now();
+    while !threads.iter().all(JoinHandle::is_finished) && clock::now().since(since) < at_most {
+        std::thread::sleep(STEP);
     }
 }
 

@@ -101,10 +101,7 @@ impl Driver {
                     }
                     together.push(change);
                 }
-                Job::Flush => {
-                    self.session.server.write_out();
-                    self.session.client.flush();
-                }
+                Job::Flush => self.session.client.flush(),
                 Job::End => {
                     self.make(&mut together).await;
                     return ControlFlow::Break(());

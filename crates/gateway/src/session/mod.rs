@@ -64,11 +64,11 @@ pub(crate) trait ServerTransport: Send + Sync {
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
     );
-    /// Gets on with what is queued, or has the session's driver do it.
+    /// Gets on with what is queued. Does not wait for the server to read.
     fn flush(&self);
-    /// Returns whether that may wait for the server to read.
-    fn may_wait(&self) -> bool {
-        false
+    /// Returns how many bytes wait for the server to read.
+    fn unwritten(&self) -> usize {
+        0
     }
     /// Returns whether what is queued can still reach the server, as far as is known.
     fn is_up(&self) -> bool {
@@ -78,8 +78,6 @@ pub(crate) trait ServerTransport: Send + Sync {
     fn has_room(&self) -> bool {
         true
     }
-    /// Writes what is queued; the driver may wait.
-    fn write_out(&self) {}
     /// Returns what the client's request on this stream said in its HTTP headers; `None` when the request is over.
     fn carry(&self, _door: StreamId, _headers: Option<HeaderMap>) {}
     /// Nobody wants the answer to this call any more.
@@ -239,9 +237,7 @@ impl Session {
         }
         let told = self.carry_out(relay, None, challenge);
         self.client.flush();
-        if told.server && self.server.may_wait() {
-            self.flush_later();
-        } else if told.server {
+        if told.server {
             self.server.flush();
         }
         self.write_behind(told.to_write);
@@ -321,6 +317,16 @@ impl Session {
         self.server.has_room()
     }
 
+    /// Returns how many bytes wait for the server to read.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.server.unwritten()
+    }
+
+    /// Ends the connection with the server, where the driver does not come to it.
+    pub(crate) fn close_server(&self) {
+        self.server.close();
+    }
+
     /// Returns whether more sessions with the server could take calls of this one.
     pub(crate) fn can_share_calls(&self) -> bool {
         self.relay().can_share_calls()
@@ -364,8 +370,8 @@ impl Session {
         taken
     }
 
-    /// Lets a side that may wait for its peer get on with its queue on the driver's time.
-    pub(crate) fn flush_later(&self) {
+    /// Lets a client that may be waited for get on with its queue on the driver's time.
+    fn flush_later(&self) {
         let _the_driver_has_ended = self.jobs.send(Job::Flush);
     }
 

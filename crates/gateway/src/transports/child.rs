@@ -8,8 +8,8 @@ use std::thread;
 use crate::frame::{Frame, one_line};
 use crate::session::{ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
-use crate::transports::pipe_writer::{PipeWriter, Written};
-use crate::transports::process::{Process, Program};
+use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
+use crate::transports::process::{GRACE, Process, Program};
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
 /// Bytes read from a pipe at once.
@@ -31,8 +31,6 @@ pub(crate) struct ChildTransport {
     me: Weak<Self>,
     session: OnceLock<Weak<Session>>,
     max_frame: usize,
-    /// `true` if frames are written on the driver's time, since whoever sends must not wait.
-    later: bool,
 }
 
 impl ChildTransport {
@@ -40,7 +38,6 @@ impl ChildTransport {
     pub(crate) fn start(
         program: Program,
         max_frame: usize,
-        later: bool,
         counted: Option<ChildSlot>,
     ) -> io::Result<(Arc<Self>, ChildStdout)> {
         let (process, stdin, stdout) = Process::start(&program)?;
@@ -52,7 +49,6 @@ impl ChildTransport {
             me: me.clone(),
             session: OnceLock::new(),
             max_frame,
-            later,
         });
         Ok((server, stdout))
     }
@@ -108,7 +104,7 @@ impl ChildTransport {
 
     /// Returns how the child ended, in words; `None` when it was stopped with its session.
     fn reap(&self) -> Option<String> {
-        Some(match self.take_process()?.end() {
+        Some(match self.take_process()?.end(Some(GRACE)) {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         })
@@ -133,14 +129,10 @@ impl ServerTransport for ChildTransport {
     }
 
     fn flush(&self) {
-        match self
-            .session()
-            .filter(|_| self.later && !self.pipe.is_empty())
-        {
-            Some(session) => session.flush_later(),
-            None if self.later => {}
-            None => self.write_out(),
+        if self.pipe.flush() == Flushed::Full {
+            self.write_beside();
         }
+        self.report();
     }
 
     fn is_up(&self) -> bool {
@@ -151,14 +143,8 @@ impl ServerTransport for ChildTransport {
         self.pipe.len() < QUEUED
     }
 
-    fn may_wait(&self) -> bool {
-        // Otherwise `flush` leaves it to the driver already.
-        !self.later
-    }
-
-    fn write_out(&self) {
-        self.pipe.flush();
-        self.report();
+    fn unwritten(&self) -> usize {
+        self.pipe.len()
     }
 
     fn abandon(&self, _call: CallId) {}
@@ -181,15 +167,30 @@ impl ServerTransport for ChildTransport {
     }
 
     fn close(&self) {
-        self.pipe.close();
+        let left = self.pipe.close_within(GRACE);
         self.report();
-        if let Some(Err(error)) = self.take_process().map(Process::end) {
+        let ended = self.take_process().map(|process| process.end(left));
+        if let Some(Err(error)) = ended {
             tracing::warn!(%error, "a server could not be ended");
         }
     }
 }
 
 impl ChildTransport {
+    /// Writes the rest as the server reads, on a thread of its own.
+    fn write_beside(&self) {
+        let Some(this) = self.me.upgrade().filter(|this| this.pipe.claim_rest()) else {
+            return;
+        };
+        let started = thread::Builder::new()
+            .name("to server".to_owned())
+            .spawn(move || this.pipe.write_rest(|| this.report()));
+        if let Err(error) = started {
+            self.pipe.disclaim_rest();
+            tracing::error!(%error, "a server cannot be waited for");
+        }
+    }
+
     /// Tells the session what became of the answers that were written, by whichever thread.
     fn report(&self) {
         let reports = self.pipe.take_reports();

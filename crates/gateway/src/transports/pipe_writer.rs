@@ -1,24 +1,53 @@
 //! Frames into a pipe: queued in order under the relay's lock, written outside it by whoever comes first.
 //!
 //! A queue and a writer with a lock each. A thread that finds the writer busy leaves its frames to the one that
-//! writes, so nobody who holds the relay ever waits for a peer that does not read.
+//! writes, so nobody who holds the relay ever waits for a peer that does not read. A server's pipe takes no more when it is
+//! full: the rest is written by a thread of its own as the server reads, and given up when the pipe is closed and the
+//! server does not read any more.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
 
+use mcp_elicit_record::clock;
 use mcp_elicit_relay::DeliveryId;
 
 use crate::frame::one_line;
 
 /// The largest buffer that is kept for the next frames, in bytes.
 const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
+/// The interval at which a thread that waits for the peer looks whether it should go on.
+const STEP: Duration = Duration::from_millis(20);
+
+/// The end of a pipe that is written to. A write that would have to wait may say so
+/// ([`WouldBlock`](io::ErrorKind::WouldBlock)) in place of waiting.
+pub(crate) trait PipeEnd: Write + Send {
+    /// Waits until the pipe may take more, at most this long.
+    fn wait(&self, at_most: Duration) {
+        thread::sleep(at_most);
+    }
+
+    /// Returns `true` if a write may wait for a peer that nobody should wait for, so that only a thread of its own writes.
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
 
 /// A pipe that takes frames, one a line.
 pub(crate) struct PipeWriter {
     queue: Mutex<Queue>,
     writer: Mutex<Writer>,
+    /// Bytes that are not written yet.
+    unwritten: AtomicUsize,
     broken: AtomicBool,
+    /// `true` if only a thread of its own writes.
+    may_wait: bool,
+    /// `true` while such a thread writes.
+    has_thread: AtomicBool,
+    /// `true` once that thread is to stop, whatever is left.
+    given_up: AtomicBool,
     /// The reports on frames with answers, until they are read.
     reports: Mutex<Vec<(DeliveryId, Written)>>,
 }
@@ -49,6 +78,15 @@ pub(crate) enum Written {
     Part,
 }
 
+/// The state of a pipe after its queue was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Everything is written, or another thread is at it.
+    All,
+    /// The pipe takes no more now: [`PipeWriter::write_rest`] is to be run on a thread of its own.
+    Full,
+}
+
 impl Part {
     fn written(&self, bytes: usize) -> Written {
         if bytes >= self.end {
@@ -63,27 +101,59 @@ impl Part {
 
 struct Writer {
     /// `None` once it is closed.
-    to: Option<Box<dyn Write + Send>>,
-    /// An empty buffer, to be the queue while the queue's is written.
-    spare: Vec<u8>,
+    to: Option<Box<dyn PipeEnd>>,
+    /// The frames that are being written; empty, it is to be the next queue.
+    frames: Vec<u8>,
+    /// The number of their bytes that are written.
+    written: usize,
+    /// The positions of the frames with answers in them.
+    deliveries: Vec<Part>,
+}
+
+impl Writer {
+    fn wait(&self, at_most: Duration) {
+        match &self.to {
+            Some(to) => to.wait(at_most),
+            None => thread::sleep(at_most),
+        }
+    }
 }
 
 impl PipeWriter {
-    /// A pipe into this writer.
-    pub(crate) fn new(writer: Box<dyn Write + Send>) -> Self {
+    /// A pipe into this end.
+    pub(crate) fn new(end: Box<dyn PipeEnd>) -> Self {
         Self {
             queue: Mutex::default(),
+            may_wait: end.may_wait(),
             writer: Mutex::new(Writer {
-                to: Some(writer),
-                spare: Vec::new(),
+                to: Some(end),
+                frames: Vec::new(),
+                written: 0,
+                deliveries: Vec::new(),
             }),
+            unwritten: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
+            has_thread: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             reports: Mutex::default(),
         }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the writer; `None` while another thread has it.
+    fn free_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Puts a frame at the end of the queue. What becomes of the answers in it is in [`PipeWriter::take_reports`] once it is
@@ -94,6 +164,7 @@ impl PipeWriter {
         let start = queue.bytes.len();
         queue.bytes.extend_from_slice(&frame);
         queue.bytes.push(b'\n');
+        self.unwritten.fetch_add(frame.len() + 1, Ordering::Relaxed);
         if let Some(delivery) = delivery {
             let end = queue.bytes.len();
             queue.deliveries.push(Part {
@@ -111,56 +182,134 @@ impl PipeWriter {
     }
 
     /// Writes what is queued, unless another thread is at it and will.
-    pub(crate) fn flush(&self) {
+    pub(crate) fn flush(&self) -> Flushed {
         while !self.is_empty() {
-            match self.writer.try_lock() {
-                Ok(mut writer) => self.write_queue(&mut writer),
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    self.write_queue(&mut poisoned.into_inner());
-                }
-                // The other looks at the queue again after it lets go of the writer.
-                Err(TryLockError::WouldBlock) => return,
+            if self.may_wait {
+                return Flushed::Full;
+            }
+            // Where another has it: that one looks at the queue again after it lets go of the writer.
+            let Some(mut writer) = self.free_writer() else {
+                return Flushed::All;
+            };
+            if self.write_on(&mut writer) == Flushed::Full {
+                return Flushed::Full;
+            }
+        }
+        Flushed::All
+    }
+
+    /// Writes what is queued, and waits for the peer where it must.
+    pub(crate) fn flush_waiting(&self) {
+        while self.flush() == Flushed::Full {
+            thread::sleep(STEP);
+        }
+    }
+
+    /// Returns `true` if the caller is to run [`PipeWriter::write_rest`], on a thread of its own: no other does.
+    pub(crate) fn claim_rest(&self) -> bool {
+        !self.has_thread.swap(true, Ordering::AcqRel)
+    }
+
+    /// Gives the claim back, where there is no thread.
+    pub(crate) fn disclaim_rest(&self) {
+        self.has_thread.store(false, Ordering::Release);
+    }
+
+    /// Writes what is left as the peer reads, until nothing is, or the pipe is given up. `between` is called now and then,
+    /// with nothing locked.
+    pub(crate) fn write_rest(&self, between: impl Fn()) {
+        loop {
+            let mut writer = self.writer();
+            let given_up = self.given_up.load(Ordering::Acquire);
+            if !given_up && self.write_on(&mut writer) == Flushed::Full {
+                writer.wait(STEP);
+                drop(writer);
+                between();
+                continue;
+            }
+            // Under the lock: whoever finds the pipe full after this starts another thread.
+            self.has_thread.store(false, Ordering::Release);
+            drop(writer);
+            between();
+            if given_up || self.is_empty() || !self.claim_rest() {
+                return;
             }
         }
     }
 
-    /// Returns whether nothing waits to be written.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether nothing waits in the queue.
+    fn is_empty(&self) -> bool {
         self.queue().bytes.is_empty()
     }
 
     /// Returns how many bytes wait to be written.
     pub(crate) fn len(&self) -> usize {
-        self.queue().bytes.len()
+        self.unwritten.load(Ordering::Relaxed)
     }
 
-    fn write_queue(&self, writer: &mut Writer) {
-        let spare = std::mem::take(&mut writer.spare);
-        let (mut frames, deliveries) = {
-            let mut queue = self.queue();
-            let deliveries = std::mem::take(&mut queue.deliveries);
-            (std::mem::replace(&mut queue.bytes, spare), deliveries)
-        };
-        let (count, written) = match &mut writer.to {
-            Some(to) => write_counted(to, &frames),
-            None => (0, Err(io::ErrorKind::BrokenPipe.into())),
-        };
-        if written.is_err() {
-            self.broken.store(true, Ordering::Relaxed);
+    /// Writes until nothing is left, or the pipe takes no more.
+    fn write_on(&self, writer: &mut Writer) -> Flushed {
+        loop {
+            if writer.written == writer.frames.len() && !self.take_queue(writer) {
+                return Flushed::All;
+            }
+            let written = match &mut writer.to {
+                Some(to) => to.write(&writer.frames[writer.written..]),
+                None => Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            match written {
+                Ok(0) => self.break_off(writer),
+                Ok(count) => {
+                    writer.written += count;
+                    self.unwritten.fetch_sub(count, Ordering::Relaxed);
+                    if writer.written == writer.frames.len()
+                        && writer.to.as_mut().is_some_and(|to| to.flush().is_err())
+                    {
+                        self.break_off(writer);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Flushed::Full,
+                Err(_) => self.break_off(writer),
+            }
         }
-        if !deliveries.is_empty() {
-            let reports = deliveries
-                .into_iter()
-                .map(|part| (part.delivery, part.written(count)));
+    }
+
+    /// Makes the queue what is written next; `false` where it is empty.
+    fn take_queue(&self, writer: &mut Writer) -> bool {
+        self.let_go(writer);
+        let mut queue = self.queue();
+        std::mem::swap(&mut queue.bytes, &mut writer.frames);
+        std::mem::swap(&mut queue.deliveries, &mut writer.deliveries);
+        !writer.frames.is_empty()
+    }
+
+    /// The pipe is broken: the frames that were being written are given up.
+    fn break_off(&self, writer: &mut Writer) {
+        self.broken.store(true, Ordering::Relaxed);
+        self.let_go(writer);
+    }
+
+    /// Reports on the frames that were being written, and forgets them.
+    fn let_go(&self, writer: &mut Writer) {
+        let left = writer.frames.len() - writer.written;
+        self.unwritten.fetch_sub(left, Ordering::Relaxed);
+        if !writer.deliveries.is_empty() {
+            let written = writer.written;
+            let reports = writer
+                .deliveries
+                .drain(..)
+                .map(|part| (part.delivery, part.written(written)));
             self.reports
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .extend(reports);
         }
-        if frames.capacity() <= REUSABLE_BUFFER {
-            frames.clear();
-            writer.spare = frames;
+        writer.written = 0;
+        if writer.frames.capacity() > REUSABLE_BUFFER {
+            writer.frames = Vec::new();
         }
+        writer.frames.clear();
     }
 
     /// Returns whether the other end is gone.
@@ -168,43 +317,55 @@ impl PipeWriter {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Closes the pipe: the peer reads its end.
-    pub(crate) fn close(&self) {
-        self.flush();
-        self.writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .to = None;
+    /// Closes the pipe: the peer reads what is left, and then the end. Returns the part of `grace` that is left; `None` where the
+    /// peer has not taken everything by then, and the rest is given up.
+    pub(crate) fn close_within(&self, grace: Duration) -> Option<Duration> {
+        let since = clock::now();
+        loop {
+            let waited = clock::now().since(since);
+            let may_write = !self.may_wait || self.len() == 0;
+            if let Some(mut writer) = self.free_writer().filter(|_| may_write) {
+                if self.write_on(&mut writer) == Flushed::All {
+                    writer.to = None;
+                    return Some(grace.saturating_sub(waited));
+                }
+                writer.wait(STEP);
+            } else {
+                thread::sleep(STEP);
+            }
+            if waited >= grace {
+                break;
+            }
+        }
+        self.given_up.store(true, Ordering::Release);
+        // A thread that writes lets go of the writer soon, except where its write waits until the peer has ended.
+        let steps = 0..5;
+        for _ in steps {
+            if let Some(mut writer) = self.free_writer() {
+                writer.to = None;
+                // Fails for all that is left, and reports it.
+                self.write_on(&mut writer);
+                break;
+            }
+            thread::sleep(STEP);
+        }
+        None
     }
 
-    /// Puts another writer in its place, for a peer that was started anew.
-    pub(crate) fn reopen(&self, writer: Box<dyn Write + Send>) {
-        self.writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .to = Some(writer);
+    /// Puts another end in its place, for a peer that was started anew. What was being written is given up.
+    pub(crate) fn reopen(&self, end: Box<dyn PipeEnd>) {
+        self.given_up.store(true, Ordering::Release);
+        let mut writer = self.writer();
+        self.let_go(&mut writer);
+        writer.to = Some(end);
+        self.given_up.store(false, Ordering::Release);
         self.broken.store(false, Ordering::Relaxed);
     }
-}
-
-/// Writes all bytes; how many were, and why not more.
-fn write_counted(to: &mut dyn Write, bytes: &[u8]) -> (usize, io::Result<()>) {
-    let mut count = 0;
-    while count < bytes.len() {
-        match to.write(&bytes[count..]) {
-            Ok(0) => return (count, Err(io::ErrorKind::WriteZero.into())),
-            Ok(written) => count += written,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (count, Err(error)),
-        }
-    }
-    (count, to.flush())
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, mpsc};
-    use std::thread;
 
     use super::*;
 
@@ -220,6 +381,70 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    impl PipeEnd for Slow {}
+
+    /// Takes this many bytes, and then no more until it may take more.
+    struct Fills(Arc<AtomicUsize>);
+
+    impl Write for Fills {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.0.load(Ordering::SeqCst));
+            self.0.fetch_sub(count, Ordering::SeqCst);
+            match count {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                count => Ok(count),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl PipeEnd for Fills {}
+
+    #[test]
+    fn a_full_pipe_holds_nobody_up_and_the_rest_follows() {
+        let room = Arc::new(AtomicUsize::new(6));
+        let pipe = Arc::new(PipeWriter::new(Box::new(Fills(room.clone()))));
+        pipe.push(b"first", Some(DeliveryId(1)));
+        pipe.push(b"second", Some(DeliveryId(2)));
+        assert_eq!(pipe.flush(), Flushed::Full);
+        assert_eq!(pipe.len(), 7);
+        assert!(pipe.claim_rest());
+        assert!(!pipe.claim_rest());
+        let rest = pipe.clone();
+        let thread = thread::spawn(move || rest.write_rest(|| {}));
+        pipe.push(b"third", Some(DeliveryId(3)));
+        room.fetch_add(100, Ordering::SeqCst);
+        thread.join().unwrap();
+        while pipe.len() > 0 {
+            pipe.flush_waiting();
+        }
+        let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
+        assert!(pipe.close_within(Duration::ZERO).is_some());
+        assert_eq!(pipe.take_reports(), whole);
+    }
+
+    #[test]
+    fn a_pipe_is_closed_although_its_peer_reads_nothing() {
+        let room = Arc::new(AtomicUsize::new(7));
+        let pipe = Arc::new(PipeWriter::new(Box::new(Fills(room))));
+        pipe.push(b"first", Some(DeliveryId(1)));
+        pipe.push(b"second", Some(DeliveryId(2)));
+        assert_eq!(pipe.flush(), Flushed::Full);
+        assert!(pipe.claim_rest());
+        let rest = pipe.clone();
+        let thread = thread::spawn(move || rest.write_rest(|| {}));
+        pipe.push(b"third", Some(DeliveryId(3)));
+        assert_eq!(pipe.close_within(Duration::from_millis(1)), None);
+        thread.join().unwrap();
+        let told = [Written::Whole, Written::Part, Written::Nothing];
+        let told: Vec<_> = (1..).map(DeliveryId).zip(told).collect();
+        assert_eq!(pipe.take_reports(), told);
+        assert_eq!((pipe.len(), pipe.is_broken()), (0, true));
     }
 
     /// Takes this many bytes, and then breaks.
@@ -240,12 +465,14 @@ mod tests {
         }
     }
 
+    impl PipeEnd for Breaks {}
+
     #[test]
     fn a_frame_is_one_line_whatever_is_in_it() {
         let (sent, written) = mpsc::channel();
         let pipe = PipeWriter::new(Box::new(Slow(sent)));
         pipe.push(b"{\r\n\"a\":\n{\"method\":\"m\"}}", None);
-        pipe.close();
+        assert!(pipe.close_within(Duration::from_secs(60)).is_some());
         let all: Vec<u8> = written.try_iter().flatten().collect();
         assert_eq!(all, b"{  \"a\": {\"method\":\"m\"}}\n");
     }
@@ -296,7 +523,7 @@ mod tests {
         for thread in threads {
             thread.join().unwrap();
         }
-        pipe.close();
+        assert!(pipe.close_within(Duration::from_secs(60)).is_some());
         let all: Vec<u8> = written.try_iter().flatten().collect();
         let lines: Vec<&str> = std::str::from_utf8(&all).unwrap().lines().collect();
         assert_eq!(lines.len(), 2000);

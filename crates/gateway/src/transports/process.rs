@@ -1,10 +1,14 @@
 //! A server's process: what of the environment it gets, its own process group, and how it is ended.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use crate::transports::pipe_writer::PipeEnd;
 
 /// The command that starts a server.
 #[derive(Clone, Debug)]
@@ -102,7 +106,22 @@ impl Program {
 }
 
 /// The time that a server may take to end once it reads the end of its input, and again once it was asked to.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// The servers that run, by the ids of their processes, which are those of their groups.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn running() -> MutexGuard<'static, BTreeSet<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends every server that is still there and whatever it started, at once: this process is about to end.
+pub fn kill_servers() {
+    // None is taken from the list, and its number given to another, while this goes through it.
+    for id in running().iter() {
+        signal_group(*id, Signal::Kill);
+    }
+}
 
 /// A running server, the leader of its own process group.
 #[derive(Debug)]
@@ -110,9 +129,47 @@ pub(crate) struct Process {
     child: Child,
 }
 
+/// The input of a server. Where the system can, a write does not wait for the server to read.
+#[derive(Debug)]
+pub(crate) struct ServerInput(ChildStdin);
+
+impl ServerInput {
+    fn new(stdin: ChildStdin) -> io::Result<Self> {
+        // Of this end alone: the server's end of the pipe is as it expects it.
+        #[cfg(unix)]
+        rustix::io::ioctl_fionbio(&stdin, true)?;
+        Ok(Self(stdin))
+    }
+}
+
+impl io::Write for ServerInput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl PipeEnd for ServerInput {
+    #[cfg(unix)]
+    fn wait(&self, at_most: Duration) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let at_most = Timespec::try_from(at_most).ok();
+        let mut end = [PollFd::new(&self.0, PollFlags::OUT)];
+        // A failure shows in the next write.
+        let _ = poll(&mut end, at_most.as_ref());
+    }
+
+    fn may_wait(&self) -> bool {
+        cfg!(not(unix))
+    }
+}
+
 impl Process {
     /// Starts the program.
-    pub(crate) fn start(program: &Program) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+    pub(crate) fn start(program: &Program) -> io::Result<(Self, ServerInput, ChildStdout)> {
         let mut command = program.command();
         command
             .stdin(Stdio::piped())
@@ -120,16 +177,28 @@ impl Process {
             .stderr(Stdio::inherit());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn()?;
+        let child = {
+            // Under the lock: a server that starts while all are ended is one of them.
+            let mut running = running();
+            let child = command.spawn()?;
+            running.insert(child.id());
+            child
+        };
+        let mut process = Self { child };
         let gone = || io::Error::other("the child has no pipes");
-        let stdin = child.stdin.take().ok_or_else(gone)?;
-        let stdout = child.stdout.take().ok_or_else(gone)?;
-        Ok((Self { child }, stdin, stdout))
+        let stdin = process.child.stdin.take().ok_or_else(gone)?;
+        let stdout = process.child.stdout.take().ok_or_else(gone)?;
+        Ok((process, ServerInput::new(stdin)?, stdout))
     }
 
-    /// Waits for a server whose input has ended; asks it to end when it does not, then ends it and whatever it started.
-    pub(crate) fn end(mut self) -> io::Result<ExitStatus> {
-        let status = match self.ended_within(GRACE)? {
+    /// Waits this long for a server whose input has ended; asks it to end when it does not, then ends it and whatever it started.
+    /// One whose input could not be ended (`None`) is asked at once.
+    pub(crate) fn end(mut self, grace: Option<Duration>) -> io::Result<ExitStatus> {
+        let by_itself = match grace {
+            Some(grace) => self.ended_within(grace)?,
+            None => None,
+        };
+        let status = match by_itself {
             Some(status) => Some(status),
             None if self.ask_to_end() => self.ended_within(GRACE)?,
             None => None,
@@ -146,6 +215,7 @@ impl Process {
     fn kill_all(&mut self, status: Option<ExitStatus>) -> io::Result<ExitStatus> {
         // A server may leave helpers, which the group still names.
         self.signal(Signal::Kill);
+        running().remove(&self.child.id());
         if let Some(status) = status {
             return Ok(status);
         }
@@ -172,22 +242,36 @@ impl Process {
         self.signal(Signal::Terminate)
     }
 
-    /// Signals the group; `false` where that cannot be done.
-    #[cfg(unix)]
     fn signal(&self, signal: Signal) -> bool {
-        use rustix::process::{Pid, Signal as Number, kill_process_group};
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let number = match signal {
-            Signal::Terminate => Number::TERM,
-            Signal::Kill => Number::KILL,
-        };
-        group.is_some_and(|group| kill_process_group(group, number).is_ok())
+        signal_group(self.child.id(), signal)
     }
+}
 
-    #[cfg(not(unix))]
-    fn signal(&self, _signal: Signal) -> bool {
-        false
+/// A server that nobody ends any more.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if running().contains(&self.child.id()) {
+            // Nobody is left to be told.
+            let _ = self.kill_all(None);
+        }
     }
+}
+
+/// Signals a group; `false` where that cannot be done.
+#[cfg(unix)]
+fn signal_group(id: u32, signal: Signal) -> bool {
+    use rustix::process::{Pid, Signal as Number, kill_process_group};
+    let group = i32::try_from(id).ok().and_then(Pid::from_raw);
+    let number = match signal {
+        Signal::Terminate => Number::TERM,
+        Signal::Kill => Number::KILL,
+    };
+    group.is_some_and(|group| kill_process_group(group, number).is_ok())
+}
+
+#[cfg(not(unix))]
+fn signal_group(_id: u32, _signal: Signal) -> bool {
+    false
 }
 
 #[derive(Clone, Copy)]
@@ -226,7 +310,7 @@ mod tests {
         said.read_line(&mut line).unwrap();
         assert!(line.starts_with("helper "), "{line}");
         drop(stdin);
-        let status = process.end().unwrap();
+        let status = process.end(Some(GRACE)).unwrap();
         assert_eq!(status.code(), Some(7));
         // The helper holds the pipe: it ends with the last of the group.
         let mut rest = String::new();

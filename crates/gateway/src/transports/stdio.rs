@@ -3,6 +3,9 @@
 use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
+
+use mcp_elicit_record::clock;
 
 use crate::callers::{Caller, CurrentCaller};
 use crate::config::Server;
@@ -12,12 +15,18 @@ use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
 use crate::transports::child::{ChildTransport, read_frames};
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
-use crate::transports::pipe_writer::PipeWriter;
-use crate::transports::process::Program;
+use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
+use crate::transports::process::{GRACE, Program, kill_servers};
 use mcp_elicit_relay::{RelaySettings, StreamId};
 
 /// Bytes read from stdin at once.
 const READ: usize = 64 * 1024;
+/// Bytes that may wait for a server to read, before the client is read no further.
+const AHEAD: usize = 1024 * 1024;
+/// The interval at which a server that does not read is looked at.
+const STEP: Duration = Duration::from_millis(10);
+/// The time that clients may take to be told that the gateway stops.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The client at the other end of stdin and stdout.
 pub(crate) struct StdioClient {
@@ -35,10 +44,15 @@ impl StdioClient {
     /// Reads the client's frames into the session until stdin ends.
     pub(crate) fn read(pool: &Pool, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
+        let mut goes_on = true;
         read_frames(&mut reader, max_frame, |frame| {
+            if !goes_on {
+                return;
+            }
             if let Err(fault) = pool.handle_client(StreamId::SESSION, Frame::Lent(frame)) {
                 tracing::error!(%fault, "a message could not be passed on");
             }
+            goes_on = has_room(pool);
         })
     }
 }
@@ -49,12 +63,47 @@ impl ClientTransport for StdioClient {
     }
 
     fn flush(&self) {
-        self.pipe.flush();
+        self.pipe.flush_waiting();
     }
 
     fn may_wait(&self) -> bool {
         true
     }
+}
+
+/// Waits until the servers have read most of what they were sent; `false` where they do not, and the client has ended.
+fn has_room(pool: &Pool) -> bool {
+    let (mut unwritten, mut since) = (pool.unwritten(), None);
+    while unwritten >= AHEAD {
+        let gone = has_hung_up();
+        thread::sleep(STEP);
+        let left = pool.unwritten();
+        if !gone || left < unwritten {
+            since = None;
+        } else if clock::now().since(*since.get_or_insert_with(clock::now)) >= GRACE {
+            return false;
+        }
+        unwritten = left;
+    }
+    true
+}
+
+/// Returns `true` if the other end of stdin is closed, whatever is left to be read of it.
+#[cfg(unix)]
+fn has_hung_up() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    let mut end = [PollFd::new(&stdin, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut end, Some(&at_once)).is_ok() && end[0].revents().contains(PollFlags::HUP)
+}
+
+#[cfg(not(unix))]
+fn has_hung_up() -> bool {
+    false
 }
 
 /// Stdin past the standard library's own buffer.
@@ -69,9 +118,14 @@ fn stdin() -> io::Result<io::Stdin> {
     Ok(io::stdin())
 }
 
+impl PipeEnd for std::fs::File {}
+
+#[cfg(not(unix))]
+impl PipeEnd for io::Stdout {}
+
 /// Stdout past the standard library's line buffer.
 #[cfg(unix)]
-fn stdout() -> io::Result<Box<dyn io::Write + Send>> {
+fn stdout() -> io::Result<Box<dyn PipeEnd>> {
     use std::os::fd::AsFd as _;
     Ok(Box::new(std::fs::File::from(
         io::stdout().as_fd().try_clone_to_owned()?,
@@ -79,7 +133,7 @@ fn stdout() -> io::Result<Box<dyn io::Write + Send>> {
 }
 
 #[cfg(not(unix))]
-fn stdout() -> io::Result<Box<dyn io::Write + Send>> {
+fn stdout() -> io::Result<Box<dyn PipeEnd>> {
     Ok(Box::new(io::stdout()))
 }
 
@@ -101,7 +155,7 @@ pub fn serve_program(
         let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());
         let client = client.clone();
         move |beside: Beside| {
-            let (child, stdout) = ChildTransport::start(program.clone(), max_frame, false, None)
+            let (child, stdout) = ChildTransport::start(program.clone(), max_frame, None)
                 .map_err(fault_of(&server))?;
             let settings = RelaySettings {
                 first_call: beside.first_call,
@@ -210,20 +264,32 @@ pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
         .spawn(move || tokio.block_on(driver.run()))
 }
 
-/// SIGTERM and SIGINT: what is held is handed back, then the process ends.
+/// A signal to stop: what is held is handed back, the servers are ended, then the process ends.
 fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
     let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
-        crate::stop_signal::received().await;
-        if let Some(pool) = pool.upgrade() {
-            pool.drain();
-            pool.stop();
-            pool.end();
-        }
+        crate::stop_signal::received(runtime.reads_file_again()).await;
+        let Some(pool) = pool.upgrade() else {
+            return;
+        };
+        let told = pool.clone();
+        // Waits for a client that does not read, which the rest must not.
+        let told = tokio::task::spawn_blocking(move || {
+            told.drain();
+            told.stop();
+        });
+        let _client_reads_nothing = tokio::time::timeout(LAST_WORDS, told).await;
+        pool.end();
         runtime.stop_asking().await;
-        // The thread that reads stdin cannot be woken; everything else has been told.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // A server over HTTP is told by a request of its own.
+        let farewell = tokio::time::sleep(LAST_WORDS);
+        let joined = tokio::task::spawn_blocking(move || pool.join());
+        if let (_, Err(error)) = tokio::join!(farewell, joined) {
+            tracing::error!(%error, "the sessions could not be ended");
+        }
         runtime.close().await;
+        // The thread that reads stdin cannot be woken; everything else has been told.
+        kill_servers();
         std::process::exit(0);
     });
 }

@@ -293,7 +293,7 @@ impl McpEndpoint {
                 let counted = beside.slot.or_else(|| self.children.limit.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
                 let (child, stdout) =
-                    ChildTransport::start(program.clone(), self.max_frame, true, Some(counted))
+                    ChildTransport::start(program.clone(), self.max_frame, Some(counted))
                         .map_err(fault_of(&self.server))?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), child.clone(), record);
