@@ -49,6 +49,9 @@ impl Relay {
         let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
         let call = self.unattended.of(&digest).find(fits);
         if let Some(call) = call {
+            if let Some(refused) = self.refuse_made_again(frame, kind, call) {
+                return Some(refused);
+            }
             self.unattended.remove(call);
             if self.repeats_rounds(call) {
                 self.leave_unattended(call);

@@ -387,6 +387,21 @@ impl Relay {
         true
     }
 
+    /// Refuses a call like one that waits with a round, where the rules refuse it by now. The one that waits is judged when it goes on.
+    pub(crate) fn refuse_made_again(
+        &mut self,
+        frame: ClientFrame<'_>,
+        kind: CallKind,
+        waits: CallId,
+    ) -> Option<ClientForward> {
+        self.calls.get(waits)?.round()?;
+        let decisions = self.settings.decisions.clone()?;
+        let summary = calls::summary(kind, *frame).ok()?;
+        let tool = self.catalog.facts_of(kind, &summary.target);
+        let refusal = decisions.refuses(frame.at(), &summary, tool)?;
+        Some(self.refuse_call(frame, kind, &refusal.to_string()))
+    }
+
     /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns
     /// [`ClientForward::AsIs`] only for the very text.
     fn run_approved(

@@ -365,6 +365,14 @@ fn a_retry_is_judged_by_the_rules_in_force() {
             (call, round)
         };
         fixed.refuses_now.store(true, Ordering::SeqCst);
+        let mut same = call.clone();
+        same["id"] = json!(19);
+        assert_eq!(sends(&mut world, &same), None);
+        let said = told(&mut world).to_string();
+        assert!(
+            said.contains("`never` refuses it"),
+            "a call like it: {said}"
+        );
         let retry = retry(&call, &round, 20, &json!({"who": accept("Ada")}));
         assert_eq!(sends(&mut world, &retry), None);
         let said = told(&mut world);
