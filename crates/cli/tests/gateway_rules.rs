@@ -148,6 +148,8 @@ fn write(file: &Path, rules: &str) {
         format!("[servers.backups]\ncommand = [\"{PROGRAM}\", \"demo-server\", \"--backups\"]\n");
     let server = if rules.contains("delete_backup") {
         backups
+    } else if rules.contains("deploy_task") {
+        format!("[servers.both]\ncommand = [\"sh\", \"-c\", '''{OF_BOTH_ERAS}''']\n")
     } else {
         server
     };
@@ -898,4 +900,81 @@ ask = { group = "ops" }
         .iter()
         .filter(|entry| entry["event"] == "approval-granted");
     assert_eq!(granted.count(), 1);
+}
+
+/// A server of both eras, which decides by each request whether it asks in its result, as a task, or pushes its question. It refuses a
+/// `clientInfo` that is none.
+const OF_BOTH_ERAS: &str = r#"
+while read -r line; do
+  id=$(printf "%s" "$line" | sed "s/.*\"id\":\([^,}]*\).*/\1/")
+  say() { printf "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n" "$id" "$1"; }
+  form="\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"Where?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"env\":{\"type\":\"string\"}}}}"
+  case $line in
+    *clientInfo\":5*) say "\"error\":{\"code\":-32602,\"message\":\"bad _meta\"}" ;;
+    *\"initialize\"*) say "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"both\",\"version\":\"1\"}}" ;;
+    *server/discover*) say "\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\",\"2025-11-25\"],\"capabilities\":{\"tools\":{}},\"ttlMs\":0,\"cacheScope\":\"private\"}" ;;
+    *tools/call*2026-07-28*) say "\"result\":{\"resultType\":\"task\",\"taskId\":\"t\",\"status\":\"working\"}" ;;
+    *tools/call*) printf "{\"jsonrpc\":\"2.0\",\"id\":\"q\",%s}\n" "$form" ;;
+    *tasks/get*) say "\"result\":{\"resultType\":\"complete\",\"taskId\":\"t\",\"status\":\"input_required\",\"inputRequests\":{\"who\":{$form}}}" ;;
+    *tasks/update*) say "\"result\":{\"resultType\":\"complete\",\"ran\":true}" ;;
+  esac
+done
+"#;
+
+const TASKS: &str = r#"
+[[rules]]
+name = "where-to"
+tool = "deploy_task"
+ask = { group = "ops", need = 2 }
+"#;
+
+/// `_meta` of a request of 2026-07-28, of a client with this `clientInfo`.
+fn own_words(info: &Value) -> Value {
+    json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": info,
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}})
+}
+
+#[test]
+fn a_malformed_discover_brings_the_questions_of_a_task_to_nobody_else_than_its_rule_says() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("gateway.toml"), TASKS);
+    let mut gateway = Running::run_in(folder);
+    let send = |gateway: &mut Running, id: u64, method: &str, mut params: Value, info: &Value| {
+        params["_meta"] = own_words(info);
+        let frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        gateway.client.send(&frame);
+        gateway.client.result(id)
+    };
+    let client = json!({"name": "raw", "version": "1"});
+    let refused = send(&mut gateway, 1, "server/discover", json!({}), &json!(5));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let params = json!({"name": "deploy_task", "arguments": {}});
+    let began = send(&mut gateway, 2, "tools/call", params, &client);
+    assert_eq!(began["result"]["taskId"], "t", "{began}");
+    let params = json!({"taskId": "t"});
+    let status = send(&mut gateway, 3, "tasks/get", params, &client);
+    assert!(status["error"].is_object(), "{status}");
+    assert!(!status.to_string().contains("Where?"), "{status}");
+    let answer = json!({"who": {"action": "accept", "content": {"env": "production"}}});
+    let params = json!({"taskId": "t", "inputResponses": answer});
+    let update = send(&mut gateway, 4, "tasks/update", params, &client);
+    assert_eq!(update["error"]["code"], -32602, "{update}");
+    audit_with(&gateway.state, "refused-by-rule");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_in_a_session_asks_the_people_of_its_rule_whatever_era_its_client_discovers() {
+    let mut gateway = Running::start(TASKS);
+    let client = json!({"name": "raw", "version": "1"});
+    let discover = json!({"_meta": own_words(&client)});
+    let frame = json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": discover});
+    gateway.client.send(&frame);
+    assert!(gateway.client.result(2)["result"].is_object());
+    let params = json!({"name": "deploy_task", "arguments": {}, "_meta": own_words(&client)});
+    let frame = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params});
+    gateway.client.send(&frame);
+    assert_eq!(gateway.client.result(3)["error"]["code"], -32602);
+    gateway.client.call(4, "deploy_task", &json!({}));
+    let asked = gateway.beside().await.open().await;
+    assert_eq!(asked.team.as_ref().unwrap().rule, "where-to");
 }

@@ -1,6 +1,6 @@
 //! The state of finding out which era the server speaks: what was asked, and what follows from each answer.
 
-use mcp_elicit_core::wire::{Id, Revision};
+use mcp_elicit_core::wire::{Envelope, Id, Revision};
 use serde_json::value::RawValue;
 
 use crate::StreamId;
@@ -39,6 +39,33 @@ impl Opening {
     }
 }
 
+/// The words in which the server was asked with `server/discover`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// The gateway's own, so far as it was asked so at all.
+    Own,
+    /// The client's, which name 2026-07-28.
+    Clients,
+    /// The client's, which do not: a refusal may be about them alone.
+    ClientsOther,
+}
+
+/// The code with which a server says that it does not know a method.
+const NO_METHOD: i64 = -32601;
+
+impl Words {
+    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's words and not about the server.
+    fn may_be_refused(self, error: &str) -> bool {
+        let code = Envelope::parse_within(error.as_bytes(), usize::MAX);
+        let code = code.ok().and_then(|all| all.error_code());
+        match self {
+            Self::Own => false,
+            Self::Clients => code != Some(NO_METHOD),
+            Self::ClientsOther => true,
+        }
+    }
+}
+
 /// A server that is being asked for its era.
 pub(crate) struct EraProbe {
     /// The requests that are not answered yet, by the ids that they went out with.
@@ -48,6 +75,7 @@ pub(crate) struct EraProbe {
     /// `true` if the server was started anew over it.
     restarted: bool,
     opening: Opening,
+    words: Words,
     /// The first error that came.
     refusal: Option<String>,
     /// The client's own revision and params, where the server was asked for a newer one first.
@@ -60,6 +88,8 @@ pub(crate) enum AfterRefusal {
     AskOlder(EraProbe, Revision, Box<RawValue>),
     /// Another request is not answered yet.
     Wait(EraProbe),
+    /// A refusal that may be about the client's words: the server is asked the same in the gateway's own.
+    AskAgain(EraProbe),
     /// The era that was not asked yet is asked.
     AskOther(EraProbe),
     /// The server speaks neither; the first error that it gave, if it gave one.
@@ -74,6 +104,7 @@ impl EraProbe {
             both: false,
             restarted: false,
             opening,
+            words: Words::Own,
             refusal: None,
             older: None,
         }
@@ -88,6 +119,16 @@ impl EraProbe {
             return (probe, ProbeRequest::Initialize);
         }
         (probe, ProbeRequest::Discover)
+    }
+
+    /// Notes that the server is asked in the client's own words; `names_revision` where they name 2026-07-28.
+    pub(crate) fn in_clients_words(self, names_revision: bool) -> Self {
+        let words = if names_revision {
+            Words::Clients
+        } else {
+            Words::ClientsOther
+        };
+        Self { words, ..self }
     }
 
     /// Keeps the client's own revision and params: the server is asked for a newer one first.
@@ -120,6 +161,18 @@ impl EraProbe {
         request
     }
 
+    /// Notes that the server is asked with `server/discover` once more, in the gateway's own words, under this id. Returns how.
+    pub(crate) fn ask_again(&mut self, id: Id) -> ProbeRequest {
+        self.words = Words::Own;
+        self.open.push((id, ProbeRequest::Discover));
+        ProbeRequest::Discover
+    }
+
+    /// Returns the first error that came, a whole frame.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// Notes that the server is asked for the client's own revision under this id.
     pub(crate) fn ask_older(&mut self, id: Id) {
         self.open.push((id, ProbeRequest::Initialize));
@@ -133,6 +186,9 @@ impl EraProbe {
         }
         if !self.open.is_empty() {
             return AfterRefusal::Wait(self);
+        }
+        if error.is_some_and(|error| self.words.may_be_refused(error)) {
+            return AfterRefusal::AskAgain(self);
         }
         if !self.both {
             return AfterRefusal::AskOther(self);
@@ -161,6 +217,7 @@ impl EraProbe {
     pub(crate) fn restarted(mut self) -> AfterRefusal {
         self.open.clear();
         self.restarted = true;
+        self.words = Words::Own;
         // `initialize` was refused before, or is still to be asked of the new one.
         self.both = self.opening.first() == ProbeRequest::Initialize;
         self.refused(None)

@@ -37,6 +37,9 @@ impl Relay {
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
+        if let Some(refused) = self.refuse_other_spelling(frame, method) {
+            return refused;
+        }
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
         }
@@ -57,6 +60,23 @@ impl Relay {
                 None => self.start(frame, Start::default()),
             },
         }
+    }
+
+    /// Refuses, under rules, a method that is nearly that of a call or of a task. It is judged as none, and a server that is not strict may
+    /// take it for one.
+    fn refuse_other_spelling(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        self.settings.decisions.as_ref()?;
+        let usual = method.trim().to_lowercase();
+        let is_judged = CallKind::of_method(&usual).is_some() || usual.starts_with("tasks/");
+        if usual == method || !is_judged {
+            return None;
+        }
+        let why = "there is no such method; write it without spaces and in its own letter case";
+        Some(self.reject(frame, &ErrorResponse::new(-32601, why)))
     }
 
     /// The request waits until the server's era is known.

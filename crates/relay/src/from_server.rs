@@ -192,6 +192,12 @@ impl Relay {
             self.past_calls.answered(&id);
             return ServerForward::Handled;
         };
+        if self.is_of_other_revision(frame) {
+            let refusal = self.other_revision();
+            self.calls.end_upstream(key);
+            self.fail(now, key, &refusal);
+            return ServerForward::Handled;
+        }
         if let Err(refusal) = self.judge_task(now, key, frame) {
             self.calls.end_upstream(key);
             self.fail(now, key, &refusal);
@@ -207,6 +213,28 @@ impl Relay {
             )
             | None => self.finish(now, key, frame),
         }
+    }
+
+    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
+    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
+    fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
+        let has_questions = |asked: &str| asked != "null";
+        frame.index().has_rounds_member
+            && self.server.pushes_questions()
+            && (says(frame, FramePart::Result, "resultType", asks_or_may)
+                || says(frame, FramePart::Result, "inputRequests", has_questions))
+    }
+
+    /// The refusal of what a server says in a revision that was not agreed on.
+    pub(crate) fn other_revision(&self) -> ErrorResponse {
+        tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
+        let server = self.shown_server();
+        let revision = self.server.revision_or_latest();
+        let why = format!(
+            "the server {server} answers in a revision that was not agreed on: {revision} was, and this is a form of {}",
+            Revision::V2026_07_28
+        );
+        ErrorResponse::new(-32603, why)
     }
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
@@ -471,4 +499,10 @@ fn requires_urls(code: &str) -> bool {
 fn asks(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
+}
+
+/// Returns whether this `resultType` asks, or says that the call goes on as a task.
+fn asks_or_may(kind: &str) -> bool {
+    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
+    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")
 }

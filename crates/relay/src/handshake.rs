@@ -79,7 +79,10 @@ impl Relay {
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        self.client.learn_rounds(*frame);
+        if !self.client.is_pushed_to() {
+            // A client that has opened a session stays in it.
+            self.client.learn_rounds(*frame);
+        }
         let opening = Opening::Discover {
             stream: frame.stream(),
             id: id.clone(),
@@ -97,12 +100,14 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.reject(frame, &self.server_ended()),
         }
-        self.server = Server::probing(EraProbe::new(id, opening));
+        let meta = Meta::from_params(Some(params)).ok();
+        let version = meta.as_ref().and_then(Meta::protocol_version);
+        let names_revision = version.as_deref() == Some(Revision::V2026_07_28.as_str());
+        let probe = EraProbe::new(id, opening).in_clients_words(names_revision);
+        self.server = Server::probing(probe);
         self.timers
             .set(frame.at().after(self.settings.probe), Timer::Probe);
-        let capabilities = Meta::from_params(Some(params))
-            .ok()
-            .and_then(|meta| meta.client_capabilities());
+        let capabilities = meta.and_then(|meta| meta.client_capabilities());
         let capabilities = capabilities.map_or("{}", RawValue::get);
         let changed = self.with_declared(capabilities, Revision::V2026_07_28);
         match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))

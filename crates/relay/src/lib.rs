@@ -110,6 +110,7 @@ use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
 use approvals::Approvals;
+pub use approvals::is_trace_parent;
 pub use asking_targets::AskingTargets;
 use asks::Asks;
 use calls::Calls;
@@ -259,7 +260,7 @@ impl Relay {
             Shape::Notification => self.client_notification(now, stream, read),
             Shape::Response => self.client_response(now, read),
         };
-        self.next_turns();
+        self.next_turns(now);
         forward
     }
 
@@ -275,7 +276,7 @@ impl Relay {
         };
         let frame = ClientFrame::of_text(text, &index, stream, now);
         let forward = self.client_request(frame.looked_up());
-        self.next_turns();
+        self.next_turns(now);
         forward
     }
 
@@ -312,7 +313,7 @@ impl Relay {
             Shape::Notification => self.server_notification(now, call, read),
             Shape::Response => self.server_response(now, read),
         };
-        self.next_turns();
+        self.next_turns(now);
         forward
     }
 
@@ -357,7 +358,7 @@ impl Relay {
             Event::Stop => self.end_waiting("the gateway was stopped"),
             Event::SessionEnded => self.end_waiting("the session was ended"),
         }
-        self.next_turns();
+        self.next_turns(now);
     }
 
     /// Time has passed: everything that is due happens.
@@ -372,7 +373,7 @@ impl Relay {
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
                 Timer::ToolsListing => self.end_listing(now),
             }
-            self.next_turns();
+            self.next_turns(now);
         }
     }
 
@@ -389,6 +390,11 @@ impl Relay {
     /// The client's stream on which the answer to this call is waited for.
     pub fn waits_at(&self, call: CallId) -> Option<StreamId> {
         self.calls.get(call)?.stream()
+    }
+
+    /// Returns whether people approved this call: it goes on with nothing that they have not seen.
+    pub fn is_approved(&self, call: CallId) -> bool {
+        self.approvals.is_approved(call)
     }
 
     /// Returns how many calls and questions are open: for a report and for limits.

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::Relay;
+use crate::era::own_info;
 use crate::era_probe::Opening;
 
 impl Relay {
@@ -15,6 +16,15 @@ impl Relay {
             meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
             meta::CLIENT_INFO: self.client.info_or_own(),
             meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
+        })
+    }
+
+    /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.
+    pub(crate) fn probe_meta(&self) -> Value {
+        json!({
+            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
+            meta::CLIENT_INFO: own_info(),
+            meta::CLIENT_CAPABILITIES: declare(json!({}), self.declared(), Revision::V2026_07_28),
         })
     }
 

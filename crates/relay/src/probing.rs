@@ -1,7 +1,8 @@
 //! Finding out which era the server speaks.
 //!
-//! The client's own opening goes up first. A refusal leads to the other era's question; silence leads to it as well, but
-//! the first question stays open, since a server that starts slowly answers both. A server that does not survive
+//! The client's own opening goes up first. A refusal leads to the other era's question, unless it may be about the client's words:
+//! then the gateway asks in its own, since a client does not decide what its server is. Silence leads to the other question as well, but
+//! the first stays open, since a server that starts slowly answers both. A server that does not survive
 //! `server/discover` is started anew and asked with `initialize`.
 
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
@@ -33,7 +34,7 @@ impl Relay {
     fn send_probe(&mut self, now: Timestamp, probe: EraProbe, id: &Id, step: ProbeRequest) {
         let frame = match step {
             ProbeRequest::Discover => {
-                let params = json!({"_meta": self.rounds_meta()});
+                let params = json!({"_meta": self.probe_meta()});
                 self.timers
                     .set(now.after(self.settings.probe), Timer::Probe);
                 message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
@@ -105,10 +106,18 @@ impl Relay {
                 stream: *stream,
                 last: true,
             },
-            (Opening::Discover { stream, .. }, ProbeRequest::Discover) => ServerForward::AsIs {
-                stream: *stream,
-                last: true,
-            },
+            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover) if asked == id => {
+                ServerForward::AsIs {
+                    stream: *stream,
+                    last: true,
+                }
+            }
+            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover) => {
+                // The server has refused the client's own, and says so.
+                let frame = self.refused_opening(asked, probe.refusal());
+                self.tell_client(*stream, frame, true);
+                ServerForward::Handled
+            }
             (_, step) => {
                 if step == ProbeRequest::Initialize
                     && !matches!(probe.opening(), Opening::Initialize { .. })
@@ -153,6 +162,11 @@ impl Relay {
                 self.timers.set(at, Timer::Probe);
                 self.server = Server::probing(probe);
             }
+            AfterRefusal::AskAgain(mut probe) => {
+                let id = self.outbox.new_id();
+                let request = probe.ask_again(id.clone());
+                self.send_probe(now, probe, &id, request);
+            }
             AfterRefusal::AskOther(probe) => self.ask_other(now, probe),
             AfterRefusal::Failed(opening, error) => {
                 self.server = Server::default();
@@ -165,19 +179,21 @@ impl Relay {
     fn probe_failed(&mut self, opening: Opening, error: Option<&str>) {
         match opening {
             Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
-                let frame = match error.and_then(error_of) {
-                    Some(error) => message::error(Some(&id), &error),
-                    None => ErrorResponse::new(
-                        -32603,
-                        format!("{} answers neither era", self.shown_server()),
-                    )
-                    .to_response(&id),
-                };
+                let frame = self.refused_opening(&id, error);
                 self.tell_client(stream, frame, true);
             }
             Opening::Request => {}
         }
         self.reject_waiting("answered neither `server/discover` nor `initialize`");
+    }
+
+    /// Returns the response to an opening that the server has refused with this error, a whole frame.
+    fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
+        if let Some(error) = error.and_then(error_of) {
+            return message::error(Some(id), &error);
+        }
+        let why = format!("{} answers neither era", self.shown_server());
+        ErrorResponse::new(-32603, why).to_response(id)
     }
 
     /// The server said nothing in time: it is asked the other way too, or given up.

@@ -84,8 +84,8 @@ impl Relay {
         }
     }
 
-    /// Calls whose turn it is go to the server.
-    pub(crate) fn next_turns(&mut self) {
+    /// Calls whose turn it is go to the server, as far as they may by now.
+    pub(crate) fn next_turns(&mut self, now: Timestamp) {
         if self.turns.is_empty() {
             return;
         }
@@ -106,6 +106,9 @@ impl Relay {
             }
             if self.waits_for_turn(key) {
                 self.turns.push(key);
+                continue;
+            }
+            if self.stops_at_its_turn(now, key) {
                 continue;
             }
             self.end_hold(key);

@@ -34,11 +34,9 @@ impl Relay {
             if self.client.answers_with_retries() {
                 return Some(self.retry_comes(frame, kind));
             }
-            // A server of the rounds era would take them for the answer of a person whom it has not asked.
-            if self.server.asks_in_results() {
-                let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
-                return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
-            }
+            // A server of the rounds era, or of both, would take them for the answer of a person whom it has not asked.
+            let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
+            return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {

@@ -110,7 +110,6 @@ impl Relay {
         }
         if self.server.pushes_questions() {
             self.note_task_request(*frame);
-            return None;
         }
         let params = frame.params()?;
         match self.were_shown(params) {
@@ -160,6 +159,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Result<(), ErrorResponse> {
         if self.settings.decisions.is_none() || self.server.pushes_questions() {
+            // In a session, no response may hold questions.
             return Ok(());
         }
         let kind = self.calls.get(key).and_then(Call::kind);
@@ -192,7 +192,7 @@ impl Relay {
         now: Timestamp,
         status: &RawValue,
     ) -> Result<(), ErrorResponse> {
-        if self.settings.decisions.is_none() || self.server.pushes_questions() {
+        if self.settings.decisions.is_none() {
             return Ok(());
         }
         let unreadable = |defect: WireError| {
@@ -207,6 +207,9 @@ impl Relay {
         let Some(requests) = requests else {
             return Ok(());
         };
+        if self.server.pushes_questions() {
+            return Err(self.other_revision());
+        }
         let requests = rounds::read_requests(requests).map_err(unreadable)?;
         let task = task.unwrap_or_default();
         let mut keys = BTreeSet::new();

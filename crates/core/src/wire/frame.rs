@@ -42,6 +42,8 @@ pub struct FrameIndex {
     pub result: Option<Range<usize>>,
     /// The value of `error`.
     pub error: Option<Range<usize>>,
+    /// `true` if `result` has, or may have for some reader, `resultType` or `inputRequests`: members of 2026-07-28.
+    pub has_rounds_member: bool,
 }
 
 /// The kind of a message, as its members show.
@@ -122,11 +124,15 @@ impl FrameIndex {
                     }
                 };
             }
+            if let Some(FrameMember::Result) = member {
+                let end = index.read_result(frame, at)?;
+                index.result = Some(at..end);
+                return Some(end);
+            }
             let end = skip_value(frame, at)?;
             let location = match member {
                 Some(FrameMember::Id) => &mut index.id,
                 Some(FrameMember::Method) => &mut index.method,
-                Some(FrameMember::Result) => &mut index.result,
                 Some(FrameMember::Error) => &mut index.error,
                 _ => return Some(end),
             };
@@ -206,6 +212,17 @@ impl FrameIndex {
             Some(defect) => Err(defect),
             None => Ok((end, keys.unusual)),
         }
+    }
+
+    /// Looks at the names in the `result` that starts at `at`. Returns the position behind it.
+    fn read_result(&mut self, frame: &[u8], at: usize) -> Option<usize> {
+        let walked = each_key(frame, at, |key, at| {
+            self.has_rounds_member |= matches!(key, b"resultType" | b"inputRequests")
+                || memchr::memchr(b'\\', key).is_some();
+            skip_value(frame, at)
+        });
+        // What is no object, or not JSON, is passed over as any other value.
+        walked.or_else(|| skip_value(frame, at))
     }
 
     /// Returns the kind of the message, `None` when its members do not make one.

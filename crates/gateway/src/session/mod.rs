@@ -63,6 +63,7 @@ pub(crate) trait ServerTransport: Send + Sync {
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
+        beside: Beside,
     );
     /// Gets on with what is queued. Does not wait for the server to read.
     fn flush(&self);
@@ -86,6 +87,24 @@ pub(crate) trait ServerTransport: Send + Sync {
     fn restart(&self);
     /// Ends the connection with the server.
     fn close(&self);
+}
+
+/// The headers of a client that go on beside a frame, where a server is spoken to over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// All that go on at all.
+    All,
+    /// Those in which nothing can be said that the people who approved the call have not seen.
+    Shown,
+}
+
+impl Beside {
+    fn of(relay: &Relay, call: Option<CallId>) -> Self {
+        match call {
+            Some(call) if relay.is_approved(call) => Self::Shown,
+            Some(_) | None => Self::All,
+        }
+    }
 }
 
 /// One client session with one server.
@@ -155,13 +174,17 @@ impl Session {
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
-            decisions: who.teams.as_ref().map(|teams| {
-                let server = ServerOfCalls {
-                    name: who.server.clone(),
-                    key: who.identity.server.key.clone(),
-                };
-                teams.decisions(server, who.caller.clone(), settings.open_for)
-            }),
+            decisions: match &who.teams {
+                Some(teams) => {
+                    let server = ServerOfCalls {
+                        name: who.server.clone(),
+                        key: who.identity.server.key.clone(),
+                    };
+                    let caller = who.caller.clone();
+                    Some(teams.decisions(server, caller, settings.open_for))
+                }
+                None => settings.decisions,
+            },
             ..settings
         };
         let relay = Mutex::new(Relay::new(settings, seal));
@@ -202,7 +225,8 @@ impl Session {
             }
         };
         if let ClientForward::AsIs(call) = up {
-            self.server.send(frame, call, Some(stream), None);
+            let beside = Beside::of(&relay, call);
+            self.server.send(frame, call, Some(stream), None, beside);
         }
         let told = self.carry_out(relay, Some(stream), None);
         self.server.flush();
@@ -430,7 +454,8 @@ impl Session {
                     told.server = true;
                     let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
                     let frame = Frame::Lent(frame.as_bytes());
-                    self.server.send(frame, call, stream, delivery);
+                    let beside = Beside::of(&relay, call);
+                    self.server.send(frame, call, stream, delivery, beside);
                 }
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 
 use crate::frame::{Frame, one_line};
-use crate::session::{ServerTransport, Session};
+use crate::session::{Beside, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
@@ -124,6 +124,7 @@ impl ServerTransport for ChildTransport {
         _call: Option<CallId>,
         _door: Option<StreamId>,
         delivery: Option<DeliveryId>,
+        _beside: Beside,
     ) {
         self.pipe.push(frame.bytes(), delivery);
     }

@@ -35,6 +35,7 @@ use crate::{
 };
 use edits::Edits;
 use request::approval_request;
+pub use shown::is_trace_parent;
 use shown::{has_only_shown, without_unshown_meta};
 
 /// The member of a result's `_meta` that says by which rule a call was approved.
@@ -140,7 +141,19 @@ impl Relay {
             }
         };
         let tool = self.catalog.facts_of(kind, &summary.target);
-        match decisions.admit(frame.at(), &summary, tool) {
+        let admission = decisions.admit(frame.at(), &summary, tool);
+        self.carry_out_admission(frame, kind, summary, admission)
+    }
+
+    /// Does what was decided about a call. `None` where it goes on.
+    fn carry_out_admission(
+        &mut self,
+        frame: ClientFrame<'_>,
+        kind: CallKind,
+        summary: CallSummary,
+        admission: Admission,
+    ) -> Option<ClientForward> {
+        match admission {
             Admission::Free => None,
             Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal.to_string())),
             Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(kind, *frame) => {
@@ -160,6 +173,51 @@ impl Relay {
                 Some(self.run_approved(now, stream, frame.text(), edits, rule, None))
             }
         }
+    }
+
+    /// Judges a call again that has waited for its turn: the rules may be others than when it came. `true` where it does not go to the
+    /// server now: it is refused, or people are asked about it.
+    pub(crate) fn stops_at_its_turn(&mut self, now: Timestamp, key: CallId) -> bool {
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return false;
+        };
+        let client = self.calls.get(key).and_then(WaitingClient::of);
+        let summary = self.calls.get_mut(key).and_then(Call::summary).cloned();
+        let Some((client, summary)) = client.zip(summary) else {
+            let why = "no rule of the gateway can be judged about this call";
+            self.fail(now, key, &ErrorResponse::new(-32602, why));
+            return true;
+        };
+        if self.approvals.is_approved(key) {
+            let Some(why) = self.refusal_of_waiting(now, client.kind, &summary) else {
+                return false;
+            };
+            // As for a call that is refused when it is approved, the approval serves no other.
+            let delivery = self.approvals.take_delivery(key);
+            if let Some(delivery) = delivery.and_then(|delivery| self.deliveries.end(delivery)) {
+                let records = delivery.into_records();
+                self.outbox.push(Effect::Delivered { records });
+            }
+            self.remove_call(key);
+            self.tell_not_called(&client, &why, "");
+            return true;
+        }
+        let tool = self.catalog.facts_of(client.kind, &summary.target);
+        let admission = decisions.admit(now, &summary, tool);
+        if matches!(admission, Admission::Free) {
+            return false;
+        }
+        let text = self.remove_call(key).and_then(Call::into_queued);
+        let text = text.and_then(|(_, bytes)| String::from_utf8(bytes.into()).ok());
+        let text = text.unwrap_or_default();
+        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
+        let frame = ClientFrame::of_text(&text, &index, client.stream, now);
+        let forward = self.carry_out_admission(frame, client.kind, summary, admission);
+        if let Some(ClientForward::AsIs(call)) = forward {
+            let delivery = call.and_then(|call| self.approvals.take_delivery(call));
+            self.outbox.send_to_server(text, call, delivery);
+        }
+        true
     }
 
     /// A call that comes before anybody has said which era is spoken is not judged by rules, and so does not go on.

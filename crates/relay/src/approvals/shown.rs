@@ -50,13 +50,15 @@ fn is_needed_meta(name: &str, value: &RawValue) -> bool {
         meta::PROTOCOL_VERSION => value.starts_with('"'),
         meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES => value.starts_with('{'),
         meta::LOG_LEVEL => LogLevel::read(value).is_some(),
-        "traceparent" => serde_json::from_str::<String>(value).is_ok_and(|text| is_trace(&text)),
+        "traceparent" => {
+            serde_json::from_str::<String>(value).is_ok_and(|text| is_trace_parent(&text))
+        }
         _ => false,
     }
 }
 
 /// Returns `true` for the form of `traceparent`: digits in hex, and dashes.
-fn is_trace(text: &str) -> bool {
+pub fn is_trace_parent(text: &str) -> bool {
     let is_hex = |part: &str| {
         part.bytes()
             .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))

@@ -9,6 +9,7 @@ use mcp_elicit_core::wire::{
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
 use super::summary::{progress_token, summary, target};
+use crate::frame_edit;
 use crate::log_levels::LogLevel;
 use crate::server_round::Round;
 use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
@@ -228,11 +229,15 @@ impl Call {
         }
     }
 
-    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn.
+    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. One that was made again has its new id.
     pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
         let stream = self.stream()?;
         match self.state {
-            ServerState::Queued(queued) => Some((stream, queued.original)),
+            ServerState::Queued(queued) => {
+                let text = std::str::from_utf8(&queued.original).ok()?;
+                let known = frame_edit::with_id(text, &self.client_id);
+                Some((stream, known.into()))
+            }
             _ => None,
         }
     }

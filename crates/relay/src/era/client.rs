@@ -130,10 +130,12 @@ impl Client {
         }
     }
 
-    /// `clientInfo` as the server is told it: the gateway's own where the client gave none.
+    /// `clientInfo` as the server is told it: the gateway's own where the client gave none, or one that a server could refuse.
     pub(crate) fn info_or_own(&self) -> Value {
+        let names_client = |info: &Value| info["name"].is_string() && info["version"].is_string();
         self.info()
             .and_then(|info| serde_json::from_str(&info).ok())
+            .filter(names_client)
             .unwrap_or_else(own_info)
     }
 
@@ -157,6 +159,6 @@ impl Client {
 }
 
 /// `clientInfo` where no client gave one.
-fn own_info() -> Value {
+pub(crate) fn own_info() -> Value {
     json!({"name": "mcp-elicit gateway", "version": env!("CARGO_PKG_VERSION")})
 }

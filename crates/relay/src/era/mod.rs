@@ -21,6 +21,7 @@ use crate::call_start::{Carried, Start};
 use crate::{CallKind, ClientForward, ClientFrame, Relay};
 pub(crate) use client::Client;
 use client::ClientEra;
+pub(crate) use client::own_info;
 use server::ServerEra;
 pub(crate) use server::{Contact, Server};
 

@@ -1,12 +1,17 @@
 //! Servers of the pushed era (2025-06-18, 2025-11-25): questions that they push, and requests of the other era for them.
 
+use std::ops::Range;
+
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::{ElicitRequest, Frame, Id, Revision, WireError, meta};
+use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::{
+    ElicitRequest, Frame, FrameIndex, FramePart, Id, Revision, WireError, meta,
+};
 use serde_json::{Value, json};
 
 use crate::asks::Origin;
 use crate::call_start::{Carried, Start};
-use crate::frame_edit::ErrorResponse;
+use crate::frame_edit::{self, ErrorResponse};
 use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 
 /// A server of this era: it has a session, opened with `initialize`.
@@ -129,8 +134,105 @@ impl Relay {
             let why = "the server has a pushed session: subscriptions are not bridged to it";
             return self.reject(frame, &ErrorResponse::new(-32601, why));
         }
+        if method == "tasks/update" {
+            let why = "the server has a pushed session, in which tasks do not ask: there is no `tasks/update`";
+            return self.reject(frame, &ErrorResponse::new(-32601, why));
+        }
+        let changed = match without_rounds_members(*frame) {
+            Ok(changed) => changed,
+            Err(defect) => {
+                return self.reject(frame, &ErrorResponse::new(-32602, defect.to_string()));
+            }
+        };
         let (capability, _) = self.rounds_capability(*frame);
         let start = Start::new(CallKind::of_method(method), capability);
-        self.start(frame, start.carrying(carried))
+        self.start(frame, start.changed(changed).carrying(carried))
+    }
+}
+
+/// The members of `_meta` in which a request of the rounds era speaks for itself.
+const OF_ROUNDS: [&str; 4] = [
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_INFO,
+    meta::CLIENT_CAPABILITIES,
+    meta::LOG_LEVEL,
+];
+
+/// Returns the request without what only requests of the rounds era have; `None` where it has nothing of that. A server of both eras with
+/// which a session was opened would otherwise answer it as one of the rounds era, and ask in its result.
+fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError> {
+    let mut changed = None;
+    let index = frame.index();
+    let object = |range: &&Range<usize>| frame.text()[range.start..].starts_with('{');
+    if let Some(range) = index.meta.as_ref().filter(object) {
+        let all = Members::read_text(&frame.text()[range.clone()], "_meta")?;
+        let is_of_rounds = |name: &str| {
+            OF_ROUNDS
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
+        };
+        if all.iter().any(|(name, _)| is_of_rounds(name)) {
+            let left = all.iter().filter(|(name, _)| !is_of_rounds(name));
+            let left: Vec<String> = left
+                .map(|(name, value)| format!("{}:{}", members::raw_text(name), value.get()))
+                .collect();
+            let left = format!("{{{}}}", left.join(","));
+            changed = Some(frame_edit::spliced(frame.text(), range, &left));
+        }
+    }
+    if index.request_state.is_none() && index.input_responses.is_none() {
+        return Ok(changed);
+    }
+    let text = changed.as_deref().unwrap_or(frame.text());
+    let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
+    let frame = Frame::of_text(text, &index);
+    let (Some(params), Some(range)) = (frame.params(), frame.range(FramePart::Params)) else {
+        return Ok(changed);
+    };
+    let without_state = Members::read(params, "params")?.with("requestState", None);
+    let params = Members::read(&without_state, "params")?.with("inputResponses", None);
+    Ok(Some(frame_edit::spliced(text, range, params.get())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(params: &str) -> String {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let index = FrameIndex::at(text.as_bytes()).unwrap();
+        let changed = without_rounds_members(Frame::of_text(&text, &index)).unwrap();
+        let changed = changed.unwrap_or(text);
+        let index = FrameIndex::at(changed.as_bytes()).unwrap();
+        changed[index.params.unwrap()].to_owned()
+    }
+
+    #[test]
+    fn a_pushed_server_gets_nothing_that_only_requests_of_the_rounds_era_have() {
+        for (before, after) in [
+            (r#"{"name":"t"}"#, r#"{"name":"t"}"#),
+            (
+                r#"{"name":"t","_meta":null}"#,
+                r#"{"name":"t","_meta":null}"#,
+            ),
+            (
+                r#"{"name":"t","_meta":{ "progressToken":1 }}"#,
+                r#"{"name":"t","_meta":{ "progressToken":1 }}"#,
+            ),
+            (
+                r#"{"_meta":{"progressToken":12345678901234567890,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/related-task":{"taskId":"t"}},"n":1e-7}"#,
+                r#"{"_meta":{"progressToken":12345678901234567890,"io.modelcontextprotocol/related-task":{"taskId":"t"}},"n":1e-7}"#,
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28","IO.modelcontextprotocol/clientInfo":5,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}"#,
+                r#"{"_meta":{}}"#,
+            ),
+            (
+                r#"{"requestState":"s","name":"t","inputResponses":{"a":{"action":"accept"}},"_meta":{"io.modelcontextprotocol/clientInfo":{}}}"#,
+                r#"{"name":"t","_meta":{}}"#,
+            ),
+        ] {
+            assert_eq!(sent(before), after, "{before}");
+        }
     }
 }

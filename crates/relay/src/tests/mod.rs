@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attribution;
+mod both_eras;
 mod bounds;
 mod bridging;
 mod candidates;

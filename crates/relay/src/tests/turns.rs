@@ -1,12 +1,18 @@
 //! Calls that take turns with the server, so that each question is for certain one call's.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
+use super::approvals::{people, refusal};
 use super::world::{Asks, World};
-use crate::RelaySettings;
+use crate::decisions::{
+    Admission, Approval, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
+};
+use crate::{RelaySettings, Timestamp};
 
 /// An open session in which the test itself speaks for the client and the server; people are asked.
 fn session() -> World {
@@ -252,4 +258,169 @@ fn a_rounds_client_has_one_call_with_a_pushed_server_and_the_next_can_go_elsewhe
     ends(&mut world, first);
     assert!(world.relay.is_free());
     assert_eq!(started(&mut world), Vec::<u64>::new());
+}
+
+/// Rules that are others at some time.
+#[derive(Debug)]
+struct Changing(Mutex<Admission>);
+
+impl Changing {
+    fn set(&self, admission: Admission) {
+        *self.0.lock().unwrap() = admission;
+    }
+}
+
+impl Decisions for Changing {
+    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn refuses(
+        &self,
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal> {
+        match self.admit(now, call, tool) {
+            Admission::Refuse(refusal) => Some(refusal),
+            Admission::Free | Admission::Approve(_) | Admission::Granted(..) => None,
+        }
+    }
+
+    fn plan(
+        &self,
+        _: Timestamp,
+        _: Option<(&CallSummary, Option<&ToolFacts>)>,
+        _: QuestionParts<'_>,
+    ) -> Planned {
+        Planned::Caller { open_for: None }
+    }
+
+    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
+
+    fn approved(
+        &self,
+        _: Timestamp,
+        _: &CallSummary,
+        _: &Approval,
+        _: &str,
+        _: &[String],
+        _: Option<&str>,
+    ) {
+    }
+}
+
+fn approve() -> Admission {
+    Admission::Approve(Box::new(Approval {
+        people: people(),
+        edit: Vec::new(),
+    }))
+}
+
+/// A session in which call 12 is with the server and call 13 waits for its turn, and the rules, which let both go on.
+fn one_waits() -> (World, Arc<Changing>) {
+    let rules = Arc::new(Changing(Mutex::new(Admission::Free)));
+    let mut world = with_settings(RelaySettings {
+        decisions: Some(rules.clone()),
+        ..RelaySettings::default()
+    });
+    seen_to_ask(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    call(&mut world, 13, "deploy");
+    assert_eq!(started(&mut world), [12]);
+    world.to_client.clear();
+    (world, rules)
+}
+
+/// The response to the request of this id.
+fn response(world: &mut World, id: u64) -> Value {
+    let frames = world.to_client.drain(..);
+    let frames = frames.map(|(_, frame)| serde_json::from_str::<Value>(&frame).unwrap());
+    let mut responses = frames.filter(|frame| frame["id"] == id && frame.get("method").is_none());
+    responses.next().expect("a response")
+}
+
+#[test]
+fn a_call_that_the_rules_refuse_by_the_time_its_turn_comes_is_not_made() {
+    let (mut world, rules) = one_waits();
+    rules.set(Admission::Refuse(refusal()));
+    ends(&mut world, 12);
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    let said = response(&mut world, 13);
+    assert!(
+        said["result"]["isError"] == true && said.to_string().contains("`never`"),
+        "{said}"
+    );
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn a_call_for_which_rules_want_approval_by_the_time_its_turn_comes_is_asked_about() {
+    for is_made_again in [false, true] {
+        let (mut world, rules) = one_waits();
+        let mut id = 13;
+        if is_made_again {
+            world.pass_time(Duration::from_secs(51));
+            let params = json!({"name": "deploy", "arguments": {"of": 13}});
+            id = 20;
+            let again =
+                json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+            world.client_sends(&again.to_string());
+        }
+        rules.set(approve());
+        ends(&mut world, 12);
+        assert_eq!(started(&mut world), Vec::<u64>::new());
+        let open = world.open_to_people();
+        assert_eq!(open.len(), 1, "people are asked about it");
+        answer(&mut world, &open[0]);
+        assert_eq!(started(&mut world), [id]);
+        world.to_client.clear();
+        ends(&mut world, id);
+        let said = response(&mut world, id);
+        let note = &said["result"]["_meta"]["mcp-elicit/approval"];
+        assert_eq!(note["rule"], "careful", "{said}");
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn an_approved_call_that_the_rules_refuse_by_the_time_its_turn_comes_is_not_made() {
+    let (mut world, rules) = one_waits();
+    rules.set(approve());
+    call(&mut world, 14, "deploy");
+    run(&mut world);
+    let open = world.open_to_people();
+    answer(&mut world, &open[0]);
+    assert_eq!(started(&mut world), Vec::<u64>::new(), "it waits");
+    // Who approved it is not asked again.
+    rules.set(Admission::Free);
+    ends(&mut world, 12);
+    assert_eq!(started(&mut world), [13]);
+    rules.set(Admission::Refuse(refusal()));
+    world.to_client.clear();
+    ends(&mut world, 13);
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    let said = response(&mut world, 14);
+    assert!(said.to_string().contains("`never`"), "{said}");
+    assert_eq!(
+        world.store[&open[0]].deliveries, 1,
+        "it serves no other call"
+    );
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn an_approved_call_goes_on_at_its_turn_where_rules_still_want_approval() {
+    let (mut world, rules) = one_waits();
+    rules.set(approve());
+    call(&mut world, 14, "deploy");
+    run(&mut world);
+    let open = world.open_to_people();
+    answer(&mut world, &open[0]);
+    rules.set(Admission::Free);
+    ends(&mut world, 12);
+    rules.set(approve());
+    ends(&mut world, 13);
+    assert_eq!(started(&mut world), [13, 14]);
+    assert!(world.open_to_people().is_empty());
 }

@@ -240,3 +240,21 @@ proptest::proptest! {
         proptest::prop_assert_eq!(value, text);
     }
 }
+
+#[test]
+fn a_result_with_members_of_2026_07_28_is_known_by_their_names() {
+    for (result, has) in [
+        (r#"{"content":[{"resultType":"task"}]}"#, false),
+        (r#"{"content":[],"resultType":"complete"}"#, true),
+        (r#"{"inputRequests":{}}"#, true),
+        (r#"{"result\u0054ype":"task"}"#, true),
+        (r#"["resultType"]"#, false),
+        ("{}", false),
+        ("7", false),
+    ] {
+        let frame = format!(r#"{{"id":1,"result":{result} ,"jsonrpc":"2.0"}}"#);
+        let index = FrameIndex::read(frame.as_bytes()).unwrap();
+        assert_eq!(index.has_rounds_member, has, "{result}");
+        assert_eq!(&frame[index.result.unwrap()], result);
+    }
+}

@@ -23,17 +23,17 @@ use mcp_elicit_core::link::without_userinfo;
 use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
 use mcp_elicit_core::wire::method;
-use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
+use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId, is_trace_parent};
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::frame::Frame;
-use crate::headers::{PARAM_PREFIX, SESSION, VERSION, rounds_headers};
+use crate::headers::{PARAM_PREFIX, SESSION, VERSION, only_text, rounds_headers};
 use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
-use crate::session::{ServerTransport, Session};
+use crate::session::{Beside, ServerTransport, Session};
 
 pub(crate) use token_exchange::TokenExchange;
 
@@ -464,6 +464,18 @@ impl HttpUpstream {
     }
 }
 
+/// Removes the headers of a client in which an approved call could be told something that nobody who approved it has seen. As in `_meta`,
+/// the trace to which it belongs goes on, in its own form.
+fn remove_unshown(headers: &mut HeaderMap) {
+    for name in ["tracestate", "baggage", "x-request-id"] {
+        headers.remove(name);
+    }
+    let is_trace = only_text(headers, "traceparent").is_some_and(is_trace_parent);
+    if !is_trace {
+        headers.remove("traceparent");
+    }
+}
+
 async fn send_in_order(
     server: Weak<HttpUpstream>,
     mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
@@ -484,10 +496,14 @@ impl ServerTransport for HttpUpstream {
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
+        beside: Beside,
     ) {
         // The relay lets out only frames whose parts can be found.
         let (index, frame) = (frame.index(), frame.to_bytes());
         let mut headers = self.headers_for(stream);
+        if beside == Beside::Shown {
+            remove_unshown(&mut headers);
+        }
         param_headers::remove_unrepeated(wire::Frame::new(&frame, &index), &mut headers);
         let outgoing = Outgoing {
             frame,

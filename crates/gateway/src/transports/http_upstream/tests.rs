@@ -10,13 +10,17 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::StreamExt as _;
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::lifecycle::Delivery;
+use mcp_elicit_core::lifecycle::{Delivery, Timestamp};
+use mcp_elicit_core::question::{CallSummary, TeamPlan};
 use mcp_elicit_core::wire::meta;
 use mcp_elicit_record::store::{Filter, Memory, Page, Row};
 use mcp_elicit_record::{
     Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock,
 };
 use mcp_elicit_relay::RelaySettings;
+use mcp_elicit_relay::decisions::{
+    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -176,6 +180,10 @@ struct Rig {
 }
 
 async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
+    rig_with(app, repeating, RelaySettings::default()).await
+}
+
+async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySettings) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let seen = Seen::default();
@@ -210,7 +218,7 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
     };
     let client = Arc::new(ResponseStreams::default());
     let (session, driver) = Session::new(
-        RelaySettings::default(),
+        settings,
         who,
         client.clone(),
         server.clone(),
@@ -310,6 +318,108 @@ async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
         let calls = rig.seen("tools/call");
         let region = calls[0].get("mcp-param-region").map(HeaderValue::as_bytes);
         assert_eq!(region, expected, "{repeating:?}");
+    }
+}
+
+/// Rules under which every call was approved a short while ago.
+#[derive(Debug)]
+struct AllApproved;
+
+impl Decisions for AllApproved {
+    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        let team = TeamPlan {
+            rule_digest: String::new(),
+            text: "{}".into(),
+        };
+        let people = PeopleAsked {
+            rule: "careful".to_owned(),
+            team,
+            open_for: Duration::from_mins(1),
+            hands_back: false,
+        };
+        let edit = Vec::new();
+        Admission::Granted(Box::new(Approval { people, edit }), "{}".to_owned())
+    }
+
+    fn refuses(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Option<RuleRefusal> {
+        None
+    }
+
+    fn plan(
+        &self,
+        _: Timestamp,
+        _: Option<(&CallSummary, Option<&ToolFacts>)>,
+        _: QuestionParts<'_>,
+    ) -> Planned {
+        Planned::Caller { open_for: None }
+    }
+
+    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
+
+    fn approved(
+        &self,
+        _: Timestamp,
+        _: &CallSummary,
+        _: &Approval,
+        _: &str,
+        _: &[String],
+        _: Option<&str>,
+    ) {
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approved_call_takes_no_header_along_in_which_more_could_be_said() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let said = [
+        ("tracestate", "force=1"),
+        ("baggage", "force=true"),
+        ("x-request-id", "force"),
+        ("authorization", "Bearer t"),
+    ];
+    for (is_approved, traceparent, goes_on) in [
+        (true, trace, &["traceparent", "authorization"][..]),
+        (true, "force", &["authorization"]),
+        (
+            false,
+            "force",
+            &[
+                "traceparent",
+                "tracestate",
+                "baggage",
+                "x-request-id",
+                "authorization",
+            ],
+        ),
+    ] {
+        let settings = RelaySettings {
+            decisions: is_approved.then(|| Arc::new(AllApproved) as _),
+            ..RelaySettings::default()
+        };
+        let rig = rig_with(rounds(), HeaderSource::Client, settings).await;
+        let params = json!({"name": "run", "_meta": {
+            meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {}}});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let mut headers = HeaderMap::new();
+        for (name, value) in said.into_iter().chain([("traceparent", traceparent)]) {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let told = heard(&mut rig.send(1, headers, &call)).await;
+        assert!(told["result"].is_object(), "{told}");
+        let calls = rig.seen("tools/call");
+        for name in [
+            "traceparent",
+            "tracestate",
+            "baggage",
+            "x-request-id",
+            "authorization",
+        ] {
+            let went = calls[0].contains_key(name);
+            assert_eq!(went, goes_on.contains(&name), "{name} {is_approved}");
+        }
     }
 }
 
