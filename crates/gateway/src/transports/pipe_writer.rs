@@ -323,7 +323,7 @@ impl PipeWriter {
         let since = clock::now();
         loop {
             let waited = clock::now().since(since);
-            let may_write = !self.may_wait || self.len() == 0;
+            let may_write = !self.may_wait || self.is_empty();
             if let Some(mut writer) = self.free_writer().filter(|_| may_write) {
                 if self.write_on(&mut writer) == Flushed::All {
                     writer.to = None;
@@ -420,7 +420,7 @@ mod tests {
         pipe.push(b"third", Some(DeliveryId(3)));
         room.fetch_add(100, Ordering::SeqCst);
         thread.join().unwrap();
-        while pipe.len() > 0 {
+        while !pipe.is_empty() {
             pipe.flush_waiting();
         }
         let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
@@ -472,7 +472,7 @@ mod tests {
         let (sent, written) = mpsc::channel();
         let pipe = PipeWriter::new(Box::new(Slow(sent)));
         pipe.push(b"{\r\n\"a\":\n{\"method\":\"m\"}}", None);
-        assert!(pipe.close_within(Duration::from_secs(60)).is_some());
+        assert!(pipe.close_within(Duration::from_mins(1)).is_some());
         let all: Vec<u8> = written.try_iter().flatten().collect();
         assert_eq!(all, b"{  \"a\": {\"method\":\"m\"}}\n");
     }
@@ -523,7 +523,7 @@ mod tests {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert!(pipe.close_within(Duration::from_secs(60)).is_some());
+        assert!(pipe.close_within(Duration::from_mins(1)).is_some());
         let all: Vec<u8> = written.try_iter().flatten().collect();
         let lines: Vec<&str> = std::str::from_utf8(&all).unwrap().lines().collect();
         assert_eq!(lines.len(), 2000);

@@ -284,7 +284,7 @@ fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
         // A server over HTTP is told by a request of its own.
         let farewell = tokio::time::sleep(LAST_WORDS);
         let joined = tokio::task::spawn_blocking(move || pool.join());
-        if let (_, Err(error)) = tokio::join!(farewell, joined) {
+        if let ((), Err(error)) = tokio::join!(farewell, joined) {
             tracing::error!(%error, "the sessions could not be ended");
         }
         runtime.close().await;
