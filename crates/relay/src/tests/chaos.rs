@@ -7,6 +7,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::approvals;
 use super::world::{Asks, World};
 use crate::{Event, RelaySettings};
 
@@ -84,6 +85,15 @@ fn asks() -> impl Strategy<Value = Asks> {
     ]
 }
 
+/// The settings without rules, or with some that leave all to the caller: then no round is passed on.
+fn settings(rules: bool) -> RelaySettings {
+    if rules {
+        approvals::settings(approvals::Fixed::default()).0
+    } else {
+        RelaySettings::default()
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
@@ -95,9 +105,10 @@ proptest! {
         server in prop::sample::select(Revision::ALL.to_vec()),
         capability in capability(),
         asks in asks(),
+        rules in any::<bool>(),
         moves in moves(),
     ) {
-        let mut world = World::new(client, capability, server, asks).opened();
+        let mut world = World::with(settings(rules), client, capability, server, asks).opened();
         world.people = None;
         let mut calls = Vec::new();
         let mut cancelled = Vec::new();
@@ -158,9 +169,10 @@ proptest! {
         server in prop::sample::select(Revision::ALL.to_vec()),
         capability in capability(),
         asks in asks(),
+        rules in any::<bool>(),
         moves in prop::collection::vec(living(), 1..40),
     ) {
-        let mut world = World::new(client, capability, server, asks).opened();
+        let mut world = World::with(settings(rules), client, capability, server, asks).opened();
         world.people = None;
         let mut calls = 0;
         for one in moves {
@@ -178,7 +190,7 @@ proptest! {
                 Move::Cancel(_) | Move::ServerDies | Move::Drain => {}
             }
         }
-        world.restart(RelaySettings::default());
+        world.restart(settings(rules));
         // What a client answered on a connection that died with the gateway may be forgotten; nothing else is.
         let given: Vec<String> = world.undelivered().into_iter().map(str::to_owned).collect();
         for record in &given {
