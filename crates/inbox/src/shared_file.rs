@@ -102,7 +102,7 @@ impl<T: SharedValue> SharedFile<T> {
     }
 
     fn load(&self) -> io::Result<Option<T>> {
-        let bytes = match fs::read(&self.path) {
+        let bytes = match state_file::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

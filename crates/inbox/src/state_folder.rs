@@ -71,7 +71,7 @@ impl StateFolder {
     /// and what a process that was killed has left half written is removed.
     ///
     /// # Errors
-    /// When it cannot be made, or is somebody's folder for other things that other users may read.
+    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read.
     pub fn open(path: &Path) -> io::Result<Self> {
         make_private(path)?;
         state_file::clear_unfinished(path)?;
@@ -152,7 +152,7 @@ impl StateFolder {
 
     /// The API's token as it was made by the gateway.
     pub fn known_token(&self) -> io::Result<String> {
-        let token = fs::read_to_string(self.token_file())?.trim().to_owned();
+        let token = state_file::read_text(&self.token_file())?.trim().to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if token.len() < 32 || !token.bytes().all(plain) {
             let why = "inbox.token holds no token; `mcp-elicit inbox rotate` makes a new one";
@@ -214,7 +214,7 @@ impl StateFolder {
 
     /// Returns where the inbox is, as written down by the gateway that served it last.
     pub fn inbox(&self) -> Option<String> {
-        let text = fs::read_to_string(self.path.join("inbox.address")).ok()?;
+        let text = state_file::read_text(&self.path.join("inbox.address")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
@@ -237,7 +237,7 @@ impl StateFolder {
     /// Returns where people log in to the inbox, as written down by the gateway that served it last; `None` where the folder's owner
     /// is its only reader.
     pub fn people_inbox(&self) -> Option<PeopleInbox> {
-        let text = fs::read_to_string(self.path.join("inbox.people")).ok()?;
+        let text = state_file::read_text(&self.path.join("inbox.people")).ok()?;
         let (by, address) = text.trim().split_once(' ')?;
         let by = match by {
             "proxy" => LogInBy::Proxy,
@@ -275,7 +275,7 @@ impl StateFolder {
 
     /// Returns the answers that count, as it was set last; any unless it was.
     pub fn presence(&self) -> io::Result<Presence> {
-        match fs::read_to_string(self.path.join("inbox.presence")) {
+        match state_file::read_text(&self.path.join("inbox.presence")) {
             Ok(text) if text.trim() == "page" => Ok(Presence::Page),
             Ok(text) if text.trim() == "any" => Ok(Presence::Any),
             Ok(_) => Err(io::Error::new(
@@ -309,6 +309,16 @@ fn new_token() -> io::Result<String> {
 fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
     if let Ok(known) = fs::metadata(path) {
+        // Whoever owns it can put anything into it, also where only root may do so otherwise.
+        let ours = rustix::process::geteuid().as_raw();
+        if known.uid() != ours {
+            let why = format!(
+                "{} belongs to another user (uid {}, and this is uid {ours}): run this as that user, or name another folder",
+                path.display(),
+                known.uid()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         if known.mode().trailing_zeros() >= 6 {
             return Ok(());
         }
@@ -386,6 +396,27 @@ mod tests {
         assert_eq!(state.presence().unwrap(), Presence::Any);
         fs::write(folder.path().join("inbox.presence"), "pag").unwrap();
         assert!(state.presence().is_err(), "never taken for `any`");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_of_another_user_is_left_to_them() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let folder = tempfile::tempdir().unwrap();
+        let theirs = folder.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
+        // Only root can make one.
+        if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_err() {
+            return;
+        }
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        for path in [&theirs, &link] {
+            let refused = StateFolder::open(path).unwrap_err();
+            assert!(refused.to_string().contains("uid 65534"), "{refused}");
+        }
+        assert_eq!(fs::metadata(&theirs).unwrap().mode() & 0o777, 0o755);
     }
 
     #[cfg(unix)]

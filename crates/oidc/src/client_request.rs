@@ -101,7 +101,7 @@ impl Provider {
     /// Returns what the provider says now of the person whose access token it is (OpenID Connect Core 5.3); `None` where it tells nobody.
     ///
     /// # Errors
-    /// When the provider does not take the token ([`OidcError::Denied`]), answers what cannot be trusted, or cannot be asked.
+    /// When the provider does not take the token ([`OidcError::Denied`]), speaks of another person ([`OidcError::OtherPerson`]), answers what cannot be trusted, or cannot be asked.
     pub async fn userinfo(
         &self,
         metadata: &Metadata,
@@ -126,7 +126,7 @@ impl Provider {
             .map_err(|_| OidcError::Odd("the answer about a person is none".to_owned()))?;
         // Another person's claims must not be taken for this one's (5.3.2).
         if claims.get("sub").and_then(Value::as_str) != Some(subject.subject()) {
-            return Err(OidcError::Odd("an answer about another person".to_owned()));
+            return Err(OidcError::OtherPerson);
         }
         Ok(Some(claims))
     }

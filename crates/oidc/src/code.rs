@@ -177,9 +177,7 @@ impl Provider {
             (Some(issuer), Some(keys), Some(_)) if self.asks_who() => {
                 let identity = identity(self, issuer, keys, &tokens, None).await?;
                 if identity.subject != *subject {
-                    return Err(OidcError::Odd(
-                        "an ID token about another person".to_owned(),
-                    ));
+                    return Err(OidcError::OtherPerson);
                 }
                 Some(identity)
             }

@@ -23,6 +23,9 @@ pub enum OidcError {
     /// An answer that no provider should give.
     #[error("the provider's answer cannot be trusted: {0}")]
     Odd(String),
+    /// An answer about another person than the one whose token it was asked with.
+    #[error("the provider's answer is about another person")]
+    OtherPerson,
     /// The provider does not take this program for what it says it is.
     #[error("the provider refuses this server: {0}")]
     Setup(String),
@@ -38,7 +41,8 @@ impl From<HttpError> for OidcError {
 }
 
 impl OidcError {
-    /// Returns `true` if a grant that was good has ended: the provider takes its token no more, or the person is not let in any more.
+    /// Returns `true` if a grant that was good has ended: the provider takes its token no more, the person is not let in any more, or the
+    /// token is another person's.
     ///
     /// ```
     /// use mcp_elicit_oidc::OidcError;
@@ -48,7 +52,7 @@ impl OidcError {
     /// ```
     pub fn ends_grant(&self) -> bool {
         match self {
-            Self::Denied => true,
+            Self::Denied | Self::OtherPerson => true,
             Self::Setup(code) => code == "invalid_grant",
             Self::WrongIssuer | Self::Unreachable(_) | Self::Odd(_) => false,
         }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use mcp_elicit_core::fault::with_causes;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 
-const CONNECT: Duration = Duration::from_secs(10);
-const WHOLE: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(5);
+/// People wait for it.
+const WHOLE: Duration = Duration::from_secs(10);
 /// Token responses and key sets are a few kilobytes.
 const MOST: usize = 512 * 1024;
 

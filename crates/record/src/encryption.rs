@@ -1,6 +1,5 @@
 //! Encryption of a person's values before they are stored: XChaCha20-Poly1305, bound to its question and column.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -105,7 +104,7 @@ fn ciphers(keys: &[[u8; KEY]]) -> Vec<Cipher> {
 
 /// The keys in this file, the newest first.
 fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
-    let bytes = fs::read(path)?;
+    let bytes = state_file::read(path)?;
     if !are_keys(&bytes) {
         return Err(io::Error::other(
             "the key file is not a list of keys of 32 bytes",
@@ -125,7 +124,7 @@ pub(crate) fn are_keys(bytes: &[u8]) -> bool {
 /// ([`KeyFiles`](super::KeyFiles)).
 pub(crate) fn key_in_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
     let read = || -> io::Result<Option<[u8; KEY]>> {
-        let bytes = fs::read(path)?;
+        let bytes = state_file::read(path)?;
         Ok(bytes
             .first_chunk::<KEY>()
             .copied()
@@ -155,6 +154,8 @@ pub(crate) fn key_in_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

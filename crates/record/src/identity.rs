@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::encryption;
+use crate::state_file;
 
 const KEY: usize = 32;
 
@@ -65,7 +66,7 @@ impl IdentityKey {
 
     /// Reads the key in this file; `None` where there is none, or no whole one.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        match std::fs::read(path) {
+        match state_file::read(path) {
             Ok(bytes) if encryption::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

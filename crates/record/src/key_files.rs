@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Encryption, Keys, encryption};
+use crate::state_file;
 use crate::store::{KeyedContents, Sqlite, StoreError};
 
 /// The number of records that may lie aside.
@@ -193,7 +194,7 @@ pub fn remedy(file: &str) -> String {
 
 /// Returns what is wrong with a key file; `None` where it holds a key.
 fn loss_of(path: &Path) -> io::Result<Option<KeyLoss>> {
-    match fs::read(path) {
+    match state_file::read(path) {
         Ok(bytes) if encryption::are_keys(&bytes) => Ok(None),
         Ok(_) => Ok(Some(KeyLoss::Damaged)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(KeyLoss::Missing)),

@@ -1,7 +1,7 @@
 //! Files in the state folder: written aside, synced, and only then put in place, so that whoever reads one reads all of it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::encryption::random_id;
@@ -37,6 +37,52 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
             let _gone_already = fs::remove_file(aside);
         })
     })
+}
+
+/// Reads a regular file, whole. A link or a pipe in its place is refused, and holds up nothing.
+///
+/// # Errors
+/// When there is no such file, or it is none that can be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_to_read(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_regular(path));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a regular file of text, whole, as [`read`] does.
+///
+/// # Errors
+/// Those of [`read`], and [`io::ErrorKind::InvalidData`] where it is no text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let text = String::from_utf8(read(path)?);
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+fn not_regular(path: &Path) -> io::Error {
+    io::Error::other(format!("{} is not a regular file", path.display()))
+}
+
+#[cfg(unix)]
+fn open_to_read(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    // Opening a pipe waits for its other end, unless it is told not to.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        // A link; a socket.
+        Err(Errno::LOOP | Errno::NXIO) => Err(not_regular(path)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn open_to_read(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// Makes a file, or opens it, that only its owner may read.
@@ -173,6 +219,38 @@ mod tests {
             );
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_file_is_refused_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), b"text").unwrap();
+        assert_eq!(read_text(&path("file")).unwrap(), "text");
+        assert_eq!(
+            read(&path("none")).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        mknodat(
+            CWD,
+            path("pipe"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for name in ["pipe", "link", "socket", "folder"] {
+            let refused = read(&path(name)).unwrap_err().to_string();
+            assert!(refused.contains("not a regular file"), "{name}: {refused}");
+        }
+        fs::write(path("file"), [0xff]).unwrap();
+        let damaged = read_text(&path("file")).unwrap_err();
+        assert_eq!(damaged.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn tokens_of(state: &IssuerState, number: &str, is_first: bool) -> Response {
     let mut claims = people.get(&person).cloned().unwrap_or_else(|| json!({}));
     claims["iss"] = state.url.lock().unwrap().as_str().into();
     claims["aud"] = client.into();
-    claims["sub"] = person.into();
+    set_subject(&mut claims, person);
     claims["iat"] = now().into();
     claims["exp"] = (now() + 300).into();
     if is_first {
@@ -275,6 +275,13 @@ fn tokens_of(state: &IssuerState, number: &str, is_first: bool) -> Response {
         tokens["refresh_token"] = format!("refresh-{number}").into();
     }
     Json(tokens).into_response()
+}
+
+/// Names the person, unless the claims are to speak of another.
+fn set_subject(claims: &mut Value, person: String) {
+    if claims.get("sub").is_none() {
+        claims["sub"] = person.into();
+    }
 }
 
 /// The claims of the person whose access token it is.
@@ -296,7 +303,7 @@ async fn userinfo(State(state): State<Arc<IssuerState>>, headers: HeaderMap) -> 
     };
     let people = state.people.lock().unwrap();
     let mut claims = people.get(&person).cloned().unwrap_or_else(|| json!({}));
-    claims["sub"] = person.into();
+    set_subject(&mut claims, person);
     Json(claims).into_response()
 }
 

@@ -31,6 +31,8 @@ use crate::viewer::SignedIn;
 const MANY_GRANTS: usize = 1_024;
 /// The most logins of one browser that are under way.
 const MOST_FLOWS: usize = 8;
+/// The time for which no login waits for a provider that another could not reach.
+const FAIL_FAST: Duration = Duration::from_secs(5);
 /// The time after which a provider that could not be asked is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -45,6 +47,8 @@ pub(crate) struct Client {
     flows: Flows,
     /// The grants of people who are logged in, by session. In memory only: after a restart claims count until they are stale.
     grants: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldGrant>>>>,
+    /// When it could not be reached the last time that a login began.
+    failed_at: Mutex<Option<Timestamp>>,
 }
 
 /// The grant of a person who is logged in, with which the provider is asked again who that is.
@@ -123,6 +127,7 @@ impl Client {
             trust_mail: login.trust_mail,
             flows: Flows::new()?,
             grants: Mutex::default(),
+            failed_at: Mutex::default(),
         })
     }
 
@@ -137,6 +142,31 @@ impl Client {
             grants.retain(|session, _| live(session));
         }
         grants.insert(session.to_owned(), Arc::new(tokio::sync::Mutex::new(grant)));
+    }
+
+    /// Returns what the provider says of itself, for a login that begins. Nobody waits for what somebody has waited for in vain a moment
+    /// ago.
+    async fn metadata_for_login(
+        &self,
+        clock: fn() -> Timestamp,
+    ) -> Result<Arc<Metadata>, OidcError> {
+        let failed_at = || {
+            self.failed_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let now = clock();
+        let known = *failed_at();
+        if known.is_some_and(|at| now.since(at) < FAIL_FAST) {
+            return Err(OidcError::Unreachable(
+                "it could not be a moment ago".to_owned(),
+            ));
+        }
+        let metadata = self.provider.metadata(now.as_millis()).await;
+        if matches!(metadata, Err(OidcError::Unreachable(_))) {
+            *failed_at() = Some(clock());
+        }
+        metadata
     }
 
     /// Asks the provider who the person of a grant is now; `None` where it does not say.
@@ -401,7 +431,7 @@ pub(super) async fn start(
         (Err(error), _) | (_, Err(error)) => return gate.failed(&error),
     };
     let address = async {
-        let metadata = client.provider.metadata(now).await?;
+        let metadata = client.metadata_for_login(gate.clock).await?;
         let fresh: &[(&str, &str)] = if is_fresh {
             &[("max_age", "0"), ("prompt", "login")]
         } else {
@@ -521,7 +551,7 @@ fn word(error: &OidcError) -> &'static str {
         OidcError::Denied => "denied",
         OidcError::WrongIssuer => "wrong-issuer",
         OidcError::Unreachable(_) => "unreachable",
-        OidcError::Odd(_) => "untrusted",
+        OidcError::Odd(_) | OidcError::OtherPerson => "untrusted",
         OidcError::Setup(_) => "setup",
     }
 }
@@ -559,7 +589,7 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
             "The login is down",
             "The provider that signs people in cannot be reached. Browsers that are signed in go on; questions wait. Try again in a while.",
         ),
-        OidcError::WrongIssuer | OidcError::Odd(_) => (
+        OidcError::WrongIssuer | OidcError::Odd(_) | OidcError::OtherPerson => (
             StatusCode::BAD_GATEWAY,
             "Not logged in",
             "The provider's answer cannot be trusted. Whoever runs this gateway finds the reason in its log.",

@@ -301,6 +301,21 @@ async fn who_is_not_known_at_the_provider_any_more_is_logged_out_at_the_next_act
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_about_another_person_lets_no_act_through() {
+    for refreshes in [true, false] {
+        let issuer = Issuer::start();
+        issuer.set_refreshes(refreshes);
+        issuer.sign_in_as("gil", claims(LEADS));
+        let (rig, mut browser, question) = at_issuer(&issuer).await;
+        let of_another = r#"{"groups": ["leads", "staff"], "sub": "hal"}"#;
+        issuer.sign_in_as("gil", claims(of_another));
+        let refused = decline(&mut browser, &question).await;
+        assert_eq!(refused.status, 401, "{}", refused.head);
+        assert!(phase(&rig).await.is_open());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
     let issuer = Issuer::start();
     issuer.sign_in_as("gil", claims(LEADS));

@@ -53,7 +53,7 @@ impl FlowError {
                 format!("{purpose} cannot be reached"),
                 format!("Try again in a moment. If that does not help, tell the operator of {server}."),
             ),
-            Self::Provider(OidcError::Odd(_)) => (
+            Self::Provider(OidcError::Odd(_) | OidcError::OtherPerson) => (
                 StatusCode::BAD_GATEWAY,
                 Tone::Bad,
                 format!("{purpose} gave an answer that cannot be trusted"),
