@@ -93,8 +93,10 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
     json.chars()
         .fold(String::new(), |mut text, c| {
             if acts_on_a_terminal(c) {
-                // Writing to a string cannot fail.
-                let _written = write!(text, "\\u{:04x}", u32::from(c));
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _written = write!(text, "\\u{unit:04x}");
+                }
             } else {
                 text.push(c);
             }
@@ -103,11 +105,11 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Returns whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16
-/// unit.
+/// Returns whether a character moves the cursor, is invisible or turns the text around.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Text from a stranger, made harmless for a terminal: control characters and those that turn the text around are

@@ -147,11 +147,17 @@ async fn pages<T>(
         let (some, next) = one(options, page(params)).await?;
         all.extend(some);
         let ended = next.is_none() || next == cursor;
-        if ended || all.len() >= MAX_ENTRIES {
+        if ended && all.len() <= MAX_ENTRIES {
+            return Ok(all);
+        }
+        if all.len() >= MAX_ENTRIES {
             break;
         }
         cursor = next;
     }
+    output::say(format_args!(
+        "a list of the server goes on after {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
+    ));
     all.truncate(MAX_ENTRIES);
     Ok(all)
 }

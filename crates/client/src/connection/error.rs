@@ -8,6 +8,20 @@ use thiserror::Error;
 
 use super::transport_error::{Health, TransportError};
 
+/// The largest number of a server's revisions that an error names.
+const OFFERED: usize = 20;
+/// The longest name of a revision in an error, in bytes: a server may say what it likes.
+const LONGEST_REVISION: usize = 100;
+
+/// Returns a server's name for its revision, cut where it is too long to be one.
+pub(super) fn shortened(mut revision: String) -> String {
+    if revision.len() > LONGEST_REVISION {
+        revision.truncate(revision.floor_char_boundary(LONGEST_REVISION));
+        revision.push_str("...");
+    }
+    revision
+}
+
 /// Why no connection came about.
 ///
 /// ```
@@ -116,7 +130,11 @@ impl ConnectError {
                 server_supported, ..
             } => Self::NoCommonRevision {
                 asked: asked.to_owned(),
-                offered: server_supported.iter().map(ToString::to_string).collect(),
+                offered: server_supported
+                    .iter()
+                    .take(OFFERED)
+                    .map(|version| shortened(version.to_string()))
+                    .collect(),
             },
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
                 Self::from_rmcp(*fallback, asked, health)

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(feature = "process")]
 use super::TransportError;
+use super::error::shortened;
 use super::stdio::Lines;
 use super::{ConnectError, ConnectOptions, Connection, Health};
 use crate::eliciting::ElicitingClient;
@@ -216,7 +217,7 @@ where
         connection.close().await;
         return Err(ConnectError::NoCommonRevision {
             asked,
-            offered: vec![agreed],
+            offered: vec![shortened(agreed)],
         });
     }
     connection.eliciting().speaks(&agreed, connection.server());

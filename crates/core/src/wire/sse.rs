@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads events out of bytes as they come.
+/// Reads events out of bytes as they come. Of an event that is named otherwise than `message` only the id counts.
 #[derive(Default)]
 pub struct EventReader {
     line: Vec<u8>,
@@ -10,6 +10,8 @@ pub struct EventReader {
     id: Option<String>,
     retry: Option<Duration>,
     after_return: bool,
+    /// `true` if the event has a name of its own, so that its data is no message.
+    is_named: bool,
 }
 
 /// One event.
@@ -58,8 +60,11 @@ impl EventReader {
 
     fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(ServerEvent)) {
         if line.is_empty() {
-            let data = std::mem::take(&mut self.data);
+            let mut data = std::mem::take(&mut self.data);
             let id = self.id.take();
+            if std::mem::take(&mut self.is_named) {
+                data.clear();
+            }
             if !data.is_empty() || id.is_some() {
                 each(ServerEvent { data, id });
             }
@@ -85,7 +90,8 @@ impl EventReader {
                 let millis = millis.and_then(|text| text.parse().ok());
                 self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
-            // `event` and comments say nothing that matters here.
+            b"event" => self.is_named = !matches!(value, b"" | b"message"),
+            // Comments say nothing that matters here.
             _ => {}
         }
     }
@@ -139,6 +145,17 @@ mod tests {
             assert_eq!(found[1], ("x\ny".to_owned(), None));
             assert_eq!(found.len(), 3, "{step}: {found:?}");
         }
+    }
+
+    #[test]
+    fn only_messages_are_read() {
+        let text = b"event: ping\ndata: x\n\nevent: other\nid: 3\ndata: y\n\nevent: message\ndata: z\n\ndata: w\n\n";
+        let found = events(text, 4);
+        let data = |data: &str, id: Option<&str>| (data.to_owned(), id.map(str::to_owned));
+        assert_eq!(
+            found,
+            [data("", Some("3")), data("z", None), data("w", None)]
+        );
     }
 
     #[test]

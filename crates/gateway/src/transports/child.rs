@@ -141,11 +141,11 @@ impl ServerTransport for ChildTransport {
     }
 
     fn has_room(&self) -> bool {
-        self.pipe.len() < QUEUED
+        self.pipe.unwritten() < QUEUED
     }
 
     fn unwritten(&self) -> usize {
-        self.pipe.len()
+        self.pipe.unwritten()
     }
 
     fn abandon(&self, _call: CallId) {}

@@ -243,7 +243,7 @@ impl PipeWriter {
     }
 
     /// Returns how many bytes wait to be written.
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn unwritten(&self) -> usize {
         self.unwritten.load(Ordering::Relaxed)
     }
 
@@ -323,7 +323,7 @@ impl PipeWriter {
         let since = clock::now();
         loop {
             let waited = clock::now().since(since);
-            let may_write = !self.may_wait || self.is_empty();
+            let may_write = !self.may_wait || self.unwritten() == 0;
             if let Some(mut writer) = self.free_writer().filter(|_| may_write) {
                 if self.write_on(&mut writer) == Flushed::All {
                     writer.to = None;
@@ -412,7 +412,7 @@ mod tests {
         pipe.push(b"first", Some(DeliveryId(1)));
         pipe.push(b"second", Some(DeliveryId(2)));
         assert_eq!(pipe.flush(), Flushed::Full);
-        assert_eq!(pipe.len(), 7);
+        assert_eq!(pipe.unwritten(), 7);
         assert!(pipe.claim_rest());
         assert!(!pipe.claim_rest());
         let rest = pipe.clone();
@@ -420,7 +420,7 @@ mod tests {
         pipe.push(b"third", Some(DeliveryId(3)));
         room.fetch_add(100, Ordering::SeqCst);
         thread.join().unwrap();
-        while !pipe.is_empty() {
+        while pipe.unwritten() > 0 {
             pipe.flush_waiting();
         }
         let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
@@ -444,7 +444,7 @@ mod tests {
         let told = [Written::Whole, Written::Part, Written::Nothing];
         let told: Vec<_> = (1..).map(DeliveryId).zip(told).collect();
         assert_eq!(pipe.take_reports(), told);
-        assert_eq!((pipe.len(), pipe.is_broken()), (0, true));
+        assert_eq!((pipe.unwritten(), pipe.is_broken()), (0, true));
     }
 
     /// Takes this many bytes, and then breaks.

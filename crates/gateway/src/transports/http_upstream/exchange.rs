@@ -15,7 +15,7 @@ use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
 use serde_json::json;
 
-use super::{Fate, HttpUpstream, Outgoing, Unsent, words_of};
+use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, Unsent, words_of};
 use crate::frame::{Frame, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
@@ -24,6 +24,8 @@ use crate::server_challenge::ServerChallenge;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The longest that a server may make one wait before a stream is opened again.
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// The shortest, however soon the server wants one back; grows where a stream brings nothing but ids.
+const SHORTEST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The number of times in a row that opening a lost stream may fail or bring nothing before it is abandoned.
 const TRIES: u32 = 5;
 /// A stream that was open for this long was not a failure, whatever it brought.
@@ -37,6 +39,8 @@ struct StreamCursor {
     retry: Option<Duration>,
     /// The number of times in a row that it brought nothing.
     failures: u32,
+    /// The number of times in a row that it brought no message.
+    idle: u32,
 }
 
 /// The part of an answer that is remembered.
@@ -72,8 +76,10 @@ impl StreamCursor {
     }
 
     fn retry_pause(&self) -> Duration {
+        // A server that is polled for a while is not slowed down by much.
+        let shortest = SHORTEST_RETRY_PAUSE * 2_u32.pow((self.idle / 4).min(4));
         let retry_pause = self.retry.unwrap_or(RETRY_PAUSE).min(LONGEST_RETRY_PAUSE);
-        retry_pause * 2_u32.saturating_pow(self.failures.min(TRIES))
+        retry_pause.max(shortest) * 2_u32.saturating_pow(self.failures.min(TRIES))
     }
 }
 
@@ -105,7 +111,22 @@ impl HttpUpstream {
         } else {
             Learned::Nothing
         };
-        let sent = self.post(&outgoing).await;
+        let session = self.state().session_id.clone();
+        let mut sent = self.post(&outgoing).await;
+        let status = sent.as_ref().ok().map(Response::status);
+        if noted == Learned::Revision {
+            if status.is_some_and(|status| status.is_success()) {
+                self.state().opening = Some(outgoing.frame.clone());
+            }
+        } else if let Some(lost) = session.filter(|_| status == Some(StatusCode::NOT_FOUND)) {
+            match self.reopen(&lost, &outgoing.headers).await {
+                // The server has said that it did not take the request.
+                Ok(()) => sent = self.post(&outgoing).await,
+                Err(why) => {
+                    tracing::warn!(%why, "the server does not know the session any more, and no other can be opened");
+                }
+            }
+        }
         let Outgoing {
             call,
             headers,
@@ -259,6 +280,7 @@ impl HttpUpstream {
     ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
         let (mut answered, mut said) = (false, false);
+        thread.idle = thread.idle.saturating_add(1);
         let since = clock::now();
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
@@ -273,6 +295,7 @@ impl HttpUpstream {
                 if event.data.is_empty() {
                     return;
                 }
+                thread.idle = 0;
                 let frame = one_line_of(Bytes::from(event.data));
                 let index = FrameIndex::at(&frame).unwrap_or_default();
                 if index.shape() == Some(Shape::Response) {
@@ -314,12 +337,94 @@ impl HttpUpstream {
         }
     }
 
+    /// Opens another session in the place of one that the server does not know any more (2025-11-25, transports, session management): the
+    /// client on stdio knows of none. Those that find it lost together open one.
+    ///
+    /// # Errors
+    /// When there is none, in words.
+    async fn reopen(&self, lost: &HeaderValue, headers: &HeaderMap) -> Result<(), String> {
+        let _one_at_a_time = self.reopening.lock().await;
+        let opening = {
+            let state = self.state();
+            if state.session_id.as_ref() != Some(lost) {
+                return Ok(());
+            }
+            state.opening.clone()
+        };
+        let opening = opening.ok_or("it was not opened from here")?;
+        tokio::time::timeout(ACCEPTS, self.open_again(opening, headers))
+            .await
+            .unwrap_or_else(|_| Err("the server did not answer in time".to_owned()))
+    }
+
+    async fn open_again(&self, opening: Bytes, headers: &HeaderMap) -> Result<(), String> {
+        let words = |error: reqwest::Error| super::failure::words(&error, &self.url);
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.authorized(headers.clone()).await?)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream");
+        let response = request.body(opening).send().await.map_err(words)?;
+        if !response.status().is_success() {
+            return Err(words_of(response.status()));
+        }
+        let session = response.headers().get(SESSION).cloned();
+        let frame = self.response_in(response).await?;
+        let index = FrameIndex::at(&frame).unwrap_or_default();
+        let revision = wire::Frame::new(&frame, &index).and_then(revision_in);
+        {
+            let mut state = self.state();
+            if revision.is_none() || revision != state.revision {
+                return Err("it does not agree on the same revision again".to_owned());
+            }
+            state.session_id = session;
+        }
+        let initialized = json!({"jsonrpc": "2.0", "method": method::INITIALIZED}).to_string();
+        let initialized = Outgoing {
+            index: FrameIndex::at(initialized.as_bytes()).unwrap_or_default(),
+            frame: initialized.into(),
+            call: None,
+            headers: headers.clone(),
+            delivery: None,
+        };
+        self.deliver_alone(&initialized).await;
+        let mut state = self.state();
+        if let (Some(listening), Some(me)) = (state.listening.take(), self.me.upgrade()) {
+            listening.abort();
+            let task = self.runtime.spawn(me.listen_for_session(headers.clone()));
+            state.listening = Some(task.abort_handle());
+        }
+        Ok(())
+    }
+
+    /// Returns the one response in what the server sent, be it a body or a stream of events.
+    async fn response_in(&self, response: Response) -> Result<Bytes, String> {
+        let kind = response.headers().get(CONTENT_TYPE);
+        let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        if !is_stream {
+            return self.body(response).await;
+        }
+        let (mut reader, mut found) = (EventReader::default(), None);
+        let mut chunks = response.bytes_stream();
+        while let Some(Ok(chunk)) = chunks.next().await {
+            reader.read(&chunk, |event| {
+                let frame = one_line_of(Bytes::from(event.data));
+                let index = FrameIndex::at(&frame).unwrap_or_default();
+                if index.shape() == Some(Shape::Response) {
+                    found = Some(frame);
+                }
+            });
+            if found.is_some() || reader.held() > self.max_frame {
+                break;
+            }
+        }
+        found.ok_or_else(|| "the server's stream ended before its answer".to_owned())
+    }
+
     /// Every later request of the session names the revision that was agreed on.
     fn note_revision(&self, frame: wire::Frame<'_>) {
-        let revision = frame.member(FramePart::Result, "protocolVersion");
-        let revision = revision
-            .and_then(|revision| serde_json::from_str::<String>(revision).ok())
-            .and_then(|revision| HeaderValue::from_str(&revision).ok());
+        let revision = revision_in(frame);
         if revision.is_some() {
             self.state().revision = revision;
         }
@@ -369,6 +474,13 @@ impl HttpUpstream {
     }
 }
 
+/// Returns the revision that the response to `initialize` agrees on.
+fn revision_in(frame: wire::Frame<'_>) -> Option<HeaderValue> {
+    let revision = frame.member(FramePart::Result, "protocolVersion")?;
+    let revision: String = serde_json::from_str(revision).ok()?;
+    HeaderValue::from_str(&revision).ok()
+}
+
 /// The body as the response to the request of this id. A server that refuses a request before it has read it answers
 /// with an error whose id is null.
 fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
@@ -397,4 +509,22 @@ fn answers(body: &Bytes, id: Option<&Id>) -> bool {
 fn failed(id: &Id, why: &str) -> String {
     let error = members::raw_value(&json!({"code": -32603, "message": why}));
     message::error(Some(id), &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_not_opened_again_at_once_however_soon_the_server_wants_it() {
+        let mut cursor = StreamCursor {
+            retry: Some(Duration::ZERO),
+            ..StreamCursor::default()
+        };
+        assert_eq!(cursor.retry_pause(), SHORTEST_RETRY_PAUSE);
+        cursor.idle = 1_000;
+        assert_eq!(cursor.retry_pause(), SHORTEST_RETRY_PAUSE * 16);
+        cursor.retry = Some(Duration::from_secs(5));
+        assert_eq!(cursor.retry_pause(), Duration::from_secs(5));
+    }
 }

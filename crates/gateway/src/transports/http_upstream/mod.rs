@@ -105,6 +105,8 @@ pub(crate) struct HttpUpstream {
     /// The number of messages in the queue or on their way out of it.
     queued: AtomicUsize,
     me: Weak<Self>,
+    /// Held while a session is opened in the place of one that the server forgot.
+    reopening: tokio::sync::Mutex<()>,
     runtime: Handle,
     /// The exchange of callers' tokens for the server's own.
     exchange: OnceLock<Arc<TokenExchange>>,
@@ -113,6 +115,8 @@ pub(crate) struct HttpUpstream {
 #[derive(Default)]
 struct State {
     session_id: Option<HeaderValue>,
+    /// The client's `initialize`, for a server that forgets the session.
+    opening: Option<Bytes>,
     /// The revision of the session; `None` where every request speaks for itself.
     revision: Option<HeaderValue>,
     /// Headers of the clients' requests that are on their way, by their streams.
@@ -214,6 +218,7 @@ impl HttpUpstream {
             queue,
             queued: AtomicUsize::new(0),
             me: me.clone(),
+            reopening: tokio::sync::Mutex::default(),
             runtime: Handle::current(),
             exchange: OnceLock::new(),
         });

@@ -93,6 +93,57 @@ fn polled() -> Router<Seen> {
     Router::new().route("/", post(call).get(poll))
 }
 
+/// A server that does not know its first session any more once it is open.
+fn forgetful() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let session = headers.get("mcp-session-id").cloned();
+        let request = noted(&seen, headers, &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let turn = seen.lock().unwrap();
+                let turn = turn.iter().filter(|(what, _)| what == "initialize").count();
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "forgetful", "version": "1"}});
+                let session = format!("s{turn}");
+                let headers = [
+                    ("mcp-session-id", &*session),
+                    ("content-type", "application/json"),
+                ];
+                (headers, answer(&request, &result)).into_response()
+            }
+            Some("tools/call") if session.is_some_and(|session| session == "s1") => {
+                StatusCode::NOT_FOUND.into_response()
+            }
+            Some("tools/call") => {
+                let kind = [("content-type", "application/json")];
+                (kind, answer(&request, &json!({"content": []}))).into_response()
+            }
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    };
+    Router::new().route("/", post(call))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_the_server_forgot_is_opened_anew_and_the_call_is_made_in_it() {
+    let rig = rig(forgetful(), HeaderSource::Gateway).await;
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
+    for id in [2, 3] {
+        let call =
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}});
+        let told = heard(&mut rig.send(id, HeaderMap::new(), &call)).await;
+        assert!(told["result"].is_object(), "{told}");
+    }
+    assert_eq!(rig.seen("initialize").len(), 2);
+    let initialized = rig.seen("notifications/initialized");
+    assert_eq!(initialized.len(), 1);
+    assert_eq!(initialized[0]["mcp-session-id"], "s2");
+    let calls = rig.seen("tools/call");
+    let sessions = calls.iter().map(|headers| &headers["mcp-session-id"]);
+    assert_eq!(sessions.collect::<Vec<_>>(), ["s1", "s2", "s2"]);
+}
+
 /// A server of the rounds era.
 fn rounds() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
