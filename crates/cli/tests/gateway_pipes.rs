@@ -193,7 +193,7 @@ while :; do sleep 5; done
         assert!(sent.success());
     }
 
-    /// How a gateway on stdio is told to end.
+    /// The way in which a gateway on stdio is told to end.
     fn gateway_ends(script: &str, how: &str) {
         let state = tempfile::tempdir().unwrap();
         let mut command = gateway(
