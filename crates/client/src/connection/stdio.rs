@@ -34,6 +34,8 @@ pub(crate) struct Lines<R, W> {
     unread: Arc<AtomicUsize>,
     /// Cancelled once too much waits for the server to read.
     overfull: CancellationToken,
+    /// `true` after a request: whoever responds to it comes first, so that responses are counted as fast as requests come.
+    yields: bool,
     /// Cancelled once nothing is to be written any more.
     closing: CancellationToken,
 }
@@ -72,6 +74,7 @@ impl<R: AsyncRead, W> Lines<R, W> {
             limit,
             unread: Arc::default(),
             overfull: CancellationToken::new(),
+            yields: false,
             closing: CancellationToken::new(),
         }
     }
@@ -94,6 +97,11 @@ impl<R: AsyncRead, W> Lines<R, W> {
     where
         R: Unpin,
     {
+        if self.yields {
+            // Before a message is taken, which would be lost where this is dropped.
+            tokio::task::yield_now().await;
+            self.yields = false;
+        }
         loop {
             let line = tokio::select! {
                 () = self.overfull.cancelled() => return Err(TransportError::Unread { limit: UNREAD }),
@@ -110,7 +118,10 @@ impl<R: AsyncRead, W> Lines<R, W> {
                 Some(Ok(line)) => line,
             };
             match read_line(&line)? {
-                Some(message) => return Ok(message),
+                Some(message) => {
+                    self.yields = matches!(message, ServerJsonRpcMessage::Request(_));
+                    return Ok(message);
+                }
                 None => self.health.heard_noise(&line),
             }
         }
