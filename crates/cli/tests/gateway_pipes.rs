@@ -193,6 +193,14 @@ while :; do sleep 5; done
         assert!(sent.success());
     }
 
+    /// Returns `false` where these tests run so that they outlive their terminal (`nohup`): their programs do, too.
+    fn hears_hangup() -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        ignored.is_none_or(|mask| mask & 1 == 0)
+    }
+
     /// The way in which a gateway on stdio is told to end.
     fn gateway_ends(script: &str, how: &str) {
         let state = tempfile::tempdir().unwrap();
@@ -230,7 +238,9 @@ while :; do sleep 5; done
     #[test]
     fn signals_end_a_gateway_and_its_server() {
         for how in ["TERM", "INT", "HUP"] {
-            gateway_ends(FLOODS, how);
+            if how != "HUP" || hears_hangup() {
+                gateway_ends(FLOODS, how);
+            }
         }
     }
 
@@ -251,8 +261,13 @@ while :; do sleep 5; done
         signal(raw.child.id(), "TERM");
         // Its end begins with this.
         raw.result(2);
-        signal(raw.child.id(), "TERM");
-        said.ended();
+        // Signals of one moment count as one: the second is a later one.
+        let ended = std::thread::spawn(move || said.ended());
+        while !ended.is_finished() && raw.child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(100));
+            signal(raw.child.id(), "TERM");
+        }
+        ended.join().unwrap();
         assert_eq!(raw.child.wait().unwrap().code(), Some(1));
     }
 
@@ -310,7 +325,7 @@ while :; do sleep 5; done
         tokio::time::timeout(PATIENCE, over).await.unwrap();
         open().await;
         said.wait_for("flooded");
-        signal(gateway.id(), "HUP");
+        signal(gateway.id(), if hears_hangup() { "HUP" } else { "TERM" });
         said.ended();
         assert_eq!(gateway.wait().unwrap().code(), Some(0));
     }

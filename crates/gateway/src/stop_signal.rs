@@ -1,9 +1,17 @@
 //! The operator's signal to stop.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use crate::transports::process::kill_servers;
 
+/// The time within which several signals are one.
+const SAME: Duration = Duration::from_millis(500);
+
 /// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere), and unless it `reads_again` for SIGHUP, which says that the terminal was closed. From then
-/// on, a second one ends the process at once, with every server.
+/// on, a further SIGTERM or SIGINT ends the process at once, with every server. Whoever closes a terminal or forwards a signal may send
+/// several in that moment, which count as one.
 pub(crate) async fn received(reads_again: bool) {
     let Some(mut signals) = Signals::new(reads_again) else {
         tracing::error!("the gateway cannot listen for signals");
@@ -11,7 +19,14 @@ pub(crate) async fn received(reads_again: bool) {
     };
     signals.next().await;
     tokio::spawn(async move {
-        signals.next().await;
+        let first = Instant::now();
+        signals.hangup_counts_no_more();
+        loop {
+            signals.next().await;
+            if first.elapsed() > SAME {
+                break;
+            }
+        }
         kill_servers();
         std::process::exit(1);
     });
@@ -38,6 +53,12 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt()).ok()?,
             hangup,
         })
+    }
+
+    /// A terminal closes once.
+    fn hangup_counts_no_more(&mut self) {
+        // The handler of the process stays, so that a further one does not end it.
+        self.hangup = None;
     }
 
     async fn next(&mut self) {
@@ -85,6 +106,9 @@ impl Signals {
     fn new(_reads_again: bool) -> Option<Self> {
         Some(Self)
     }
+
+    #[expect(clippy::unused_self, reason = "elsewhere there is something to do")]
+    fn hangup_counts_no_more(&mut self) {}
 
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {

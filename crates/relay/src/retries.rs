@@ -96,8 +96,9 @@ impl Relay {
         };
         let responses = responses.unwrap_or_default();
         match claims.server() {
-            Some(server) if !self.starts_round_anew(&state, &claims) => {
-                self.client_round_retried(frame, &state, server, &responses, &binding)
+            // Where rounds wait here by now, none goes on that was passed on.
+            Some(server) if !self.holds_rounds() => {
+                self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
             Some(_) => self.starts_anew(frame, state, &claims, responses),
             None => self.own_round_returns(frame, state, &claims, responses),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads events out of bytes as they come. Of an event that is named otherwise than `message` only the id counts.
+/// Reads events out of bytes as they come.
 #[derive(Default)]
 pub struct EventReader {
     line: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct EventReader {
     id: Option<String>,
     retry: Option<Duration>,
     after_return: bool,
-    /// `true` if the event has a name of its own, so that its data is no message.
+    /// `true` if the event has a name other than `message`.
     is_named: bool,
 }
 
@@ -21,6 +21,8 @@ pub struct ServerEvent {
     pub data: Vec<u8>,
     /// Its id, if it has one.
     pub id: Option<String>,
+    /// `true` if it has no name, or `message`.
+    pub is_message: bool,
 }
 
 impl EventReader {
@@ -60,13 +62,15 @@ impl EventReader {
 
     fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(ServerEvent)) {
         if line.is_empty() {
-            let mut data = std::mem::take(&mut self.data);
+            let data = std::mem::take(&mut self.data);
             let id = self.id.take();
-            if std::mem::take(&mut self.is_named) {
-                data.clear();
-            }
+            let is_message = !std::mem::take(&mut self.is_named);
             if !data.is_empty() || id.is_some() {
-                each(ServerEvent { data, id });
+                each(ServerEvent {
+                    data,
+                    id,
+                    is_message,
+                });
             }
             return;
         }
@@ -148,13 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_are_read() {
+    fn messages_are_told_from_other_events() {
         let text = b"event: ping\ndata: x\n\nevent: other\nid: 3\ndata: y\n\nevent: message\ndata: z\n\ndata: w\n\n";
-        let found = events(text, 4);
-        let data = |data: &str, id: Option<&str>| (data.to_owned(), id.map(str::to_owned));
+        let mut found = Vec::new();
+        EventReader::default().read(text, |event| {
+            found.push((String::from_utf8(event.data).unwrap(), event.is_message));
+        });
+        let found: Vec<_> = found
+            .iter()
+            .map(|(data, is)| (data.as_str(), *is))
+            .collect();
         assert_eq!(
             found,
-            [data("", Some("3")), data("z", None), data("w", None)]
+            [("x", false), ("y", false), ("z", true), ("w", true)]
         );
     }
 

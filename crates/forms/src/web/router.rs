@@ -18,7 +18,7 @@ use super::viewer::Viewer as _;
 use super::{get_handlers, login, notices, post_handlers, sse};
 
 /// The time that the body of a request may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(20);
+const BODY_TIME: Duration = Duration::from_secs(30);
 /// The words for a request under another host's name.
 const OTHER_NAME: &str = "This address was reached under a name that is not its own. Whoever runs it gives it the name (`inbox-url` of a \
     gateway), and has a proxy pass `Host` on.";

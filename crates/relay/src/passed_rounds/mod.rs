@@ -22,7 +22,9 @@ use crate::calls::Call;
 use crate::frame_edit::{ErrorResponse, with_id};
 use crate::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
-use crate::{AskId, CallId, ClientForward, ClientFrame, Ending, Relay, ServerForward, Timestamp};
+use crate::{
+    AskId, CallId, ClientForward, ClientFrame, Effect, Ending, Relay, ServerForward, Timestamp,
+};
 
 impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
@@ -126,19 +128,12 @@ impl Relay {
         state
     }
 
-    /// Returns whether a call whose round was passed on starts anew with the client's retry. So it does where the round is not known any
-    /// more, as after a restart, and has questions: an answer that the record has counts, and the client's has to fit the form. It does
-    /// where rounds wait here by now, which are never passed on.
-    pub(crate) fn starts_round_anew(&self, state: &str, claims: &StateClaims) -> bool {
-        let is_known = self.passed_rounds.by_state(state).is_some();
-        self.holds_rounds() || (!is_known && !claims.asked().is_empty())
-    }
-
     /// The client retries a call whose questions went to it as the server wrote them.
     pub(crate) fn client_round_retried(
         &mut self,
         frame: ClientFrame<'_>,
         state: &str,
+        claims: &StateClaims,
         server: &ServerState,
         responses: &InputResponses,
         binding: &CallBinding,
@@ -148,8 +143,15 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
-            // Nothing was asked that the record knows: what the client brings is between it and the server.
+            // The gateway was started anew, or another one has the round: the server goes on with what the client brings, and what
+            // the record still asks is answered by that.
             self.round_states.use_up(state.to_owned());
+            for (_, record) in claims.asked() {
+                self.outbox.push(Effect::End {
+                    record: record.clone(),
+                    ending: Ending::CallEnded,
+                });
+            }
             return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
         };
         let mut answers = Vec::new();

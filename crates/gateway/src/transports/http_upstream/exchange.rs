@@ -43,6 +43,16 @@ struct StreamCursor {
     idle: u32,
 }
 
+/// The media type of a stream of events.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Returns `true` if a response says that it is a stream of events. Media types are the same in every letter case.
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let start = kind.and_then(|kind| kind.as_bytes().get(..EVENT_STREAM.len()));
+    start.is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM.as_bytes()))
+}
+
 /// The part of an answer that is remembered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Learned {
@@ -174,13 +184,7 @@ impl HttpUpstream {
         {
             self.state().session_id = Some(id.clone());
         }
-        let kind = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or_default()
-            .to_owned();
-        if kind.starts_with("text/event-stream") {
+        if is_event_stream(&response) {
             return Ok(self.read_stream(response, call, headers, noted).await?);
         }
         let body = match self.body(response).await {
@@ -292,7 +296,7 @@ impl HttpUpstream {
                 if event.id.is_some() {
                     thread.last_id.clone_from(&event.id);
                 }
-                if event.data.is_empty() {
+                if event.data.is_empty() || !event.is_message {
                     return;
                 }
                 thread.idle = 0;
@@ -400,9 +404,7 @@ impl HttpUpstream {
 
     /// Returns the one response in what the server sent, be it a body or a stream of events.
     async fn response_in(&self, response: Response) -> Result<Bytes, String> {
-        let kind = response.headers().get(CONTENT_TYPE);
-        let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        if !is_stream {
+        if !is_event_stream(&response) {
             return self.body(response).await;
         }
         let (mut reader, mut found) = (EventReader::default(), None);
@@ -411,7 +413,7 @@ impl HttpUpstream {
             reader.read(&chunk, |event| {
                 let frame = one_line_of(Bytes::from(event.data));
                 let index = FrameIndex::at(&frame).unwrap_or_default();
-                if index.shape() == Some(Shape::Response) {
+                if event.is_message && index.shape() == Some(Shape::Response) {
                     found = Some(frame);
                 }
             });
