@@ -70,7 +70,7 @@ impl Relay {
         method: &str,
     ) -> Option<ClientForward> {
         self.settings.decisions.as_ref()?;
-        let usual = method.trim().to_lowercase();
+        let usual = method::folded(method);
         let is_judged = CallKind::of_method(&usual).is_some() || usual.starts_with("tasks/");
         if usual == method || !is_judged {
             return None;

@@ -39,6 +39,12 @@ impl Relay {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
+        if method::is_like_create(method) {
+            // A client that is not strict may take it for a question, which nobody has checked.
+            let why = "there is no such method; write it without spaces and in its own letter case";
+            self.tell_server(ErrorResponse::new(-32601, why).to_response(&id), None);
+            return ServerForward::Handled;
+        }
         if self.client.answers_with_retries() {
             self.answer_for_rounds_client(&id, method);
             return ServerForward::Handled;

@@ -130,15 +130,7 @@ impl Relay {
     /// Returns whether the client was shown all questions that these params answer.
     fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
         let all = Members::read(params, "params")?;
-        let is_odd = |name: &str| {
-            ["taskId", "inputResponses"]
-                .iter()
-                .any(|known| name != *known && name.eq_ignore_ascii_case(known))
-        };
-        if all.iter().any(|(name, _)| is_odd(name)) {
-            // Another reader may take it for the member whose name it nearly is.
-            return Ok(false);
-        }
+        all.refuse_like(&["taskId", "inputResponses"], "params")?;
         let answers = all
             .get("inputResponses")
             .filter(|answers| !members::is_null(answers));
@@ -200,6 +192,8 @@ impl Relay {
             ErrorResponse::fault(PeerFault::from(defect), revision)
         };
         let all = Members::read(status, "result").map_err(unreadable)?;
+        all.refuse_like(&["taskId", "inputRequests"], "result")
+            .map_err(unreadable)?;
         let task = all.text("taskId").map_err(unreadable)?;
         let requests = all
             .get("inputRequests")

@@ -231,6 +231,7 @@ fn wire_code(defect: &WireError) -> i32 {
         } => code::INVALID_REQUEST,
         WireError::NotObject { .. }
         | WireError::Duplicate { .. }
+        | WireError::Spelling { .. }
         | WireError::Missing { .. }
         | WireError::Type { .. }
         | WireError::TooDeep { .. }

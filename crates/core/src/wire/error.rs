@@ -47,6 +47,15 @@ pub enum WireError {
         /// The object.
         location: &'static str,
     },
+    /// The name of a member differs in letter case alone from one that decides, so that two readers could see two different
+    /// messages.
+    #[error(
+        "`{location}` has a member whose name is spelled unusually: write names in their own letter case"
+    )]
+    Spelling {
+        /// The object.
+        location: &'static str,
+    },
     /// `jsonrpc` is not `"2.0"`.
     #[error("`jsonrpc` must be \"2.0\"")]
     Version,

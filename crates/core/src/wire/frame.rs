@@ -12,7 +12,8 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::id::Id;
-use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like, unambiguous};
+pub(super) use keys::is_like;
+use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous};
 pub use scan::Unclear;
 use scan::{each_key, member, sole_member};
 pub(super) use scan::{skip_space, skip_value};
@@ -93,6 +94,12 @@ impl FrameDefect {
     }
 }
 
+/// Members of `result` in which a server of 2026-07-28 asks.
+const ROUND_MEMBERS: [&[u8]; 3] = [b"resultType", b"inputRequests", b"requestState"];
+
+/// The member of `error` in which a server of 2025-11-25 asks.
+const ERROR_MEMBERS: [&[u8]; 1] = [b"code"];
+
 /// Methods that call something a person may be asked about.
 const CALLS: [&[u8]; 3] = [b"tools/call", b"prompts/get", b"resources/read"];
 
@@ -124,19 +131,29 @@ impl FrameIndex {
                     }
                 };
             }
-            if let Some(FrameMember::Result) = member {
-                let end = index.read_result(frame, at)?;
-                index.result = Some(at..end);
-                return Some(end);
-            }
-            let end = skip_value(frame, at)?;
-            let location = match member {
-                Some(FrameMember::Id) => &mut index.id,
-                Some(FrameMember::Method) => &mut index.method,
-                Some(FrameMember::Error) => &mut index.error,
-                _ => return Some(end),
+            let (place, (end, spelling), location) = match member {
+                Some(FrameMember::Result) => {
+                    let read = index.read_result(frame, at)?;
+                    (&mut index.result, read, "`result`")
+                }
+                Some(FrameMember::Error) => {
+                    let read = Self::read_error(frame, at)?;
+                    (&mut index.error, read, "`error`")
+                }
+                _ => {
+                    let end = skip_value(frame, at)?;
+                    let place = match member {
+                        Some(FrameMember::Id) => &mut index.id,
+                        Some(FrameMember::Method) => &mut index.method,
+                        _ => return Some(end),
+                    };
+                    (place, (end, false), "the message")
+                }
             };
-            *location = Some(at..end);
+            *place = Some(at..end);
+            if spelling {
+                defect.get_or_insert(FrameDefect::Spelling { location });
+            }
             Some(end)
         });
         let whole = end.is_some_and(|end| skip_space(frame, end) == frame.len());
@@ -214,15 +231,29 @@ impl FrameIndex {
         }
     }
 
-    /// Looks at the names in the `result` that starts at `at`. Returns the position behind it.
-    fn read_result(&mut self, frame: &[u8], at: usize) -> Option<usize> {
+    /// Looks at the names in the `result` that starts at `at`. Returns the position behind it, and whether the name of a member
+    /// is like one that asks without being it.
+    fn read_result(&mut self, frame: &[u8], at: usize) -> Option<(usize, bool)> {
+        let mut spelling = false;
         let walked = each_key(frame, at, |key, at| {
-            self.has_rounds_member |= matches!(key, b"resultType" | b"inputRequests")
-                || memchr::memchr(b'\\', key).is_some();
+            let is_escaped = memchr::memchr(b'\\', key).is_some();
+            self.has_rounds_member |= is_escaped || matches!(key, b"resultType" | b"inputRequests");
+            spelling |= is_like_written(key, &ROUND_MEMBERS);
             skip_value(frame, at)
         });
         // What is no object, or not JSON, is passed over as any other value.
-        walked.or_else(|| skip_value(frame, at))
+        let end = walked.or_else(|| skip_value(frame, at))?;
+        Some((end, spelling))
+    }
+
+    /// Looks at the names in the `error` that starts at `at`, as [`read_result`](Self::read_result) does.
+    fn read_error(frame: &[u8], at: usize) -> Option<(usize, bool)> {
+        let mut spelling = false;
+        let walked = each_key(frame, at, |key, at| {
+            spelling |= is_like_written(key, &ERROR_MEMBERS);
+            skip_value(frame, at)
+        });
+        Some((walked.or_else(|| skip_value(frame, at))?, spelling))
     }
 
     /// Returns the kind of the message, `None` when its members do not make one.

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
+use super::frame::is_like;
 
 /// A JSON object's members in their order, each value as it was written.
 ///
@@ -106,6 +107,20 @@ impl<'a> Members<'a> {
                 expected: "an object",
             })
         }
+    }
+
+    /// Refuses members whose names differ in letter case alone from one of these: a reader that does not mind letter case
+    /// takes them for each other.
+    pub fn refuse_like(&self, names: &[&str], location: &'static str) -> Result<(), WireError> {
+        let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        if self
+            .members
+            .iter()
+            .any(|(key, _)| is_like(key.as_bytes(), &names))
+        {
+            return Err(WireError::Spelling { location });
+        }
+        Ok(())
     }
 
     /// Names and values in their order.

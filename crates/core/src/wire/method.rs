@@ -17,6 +17,20 @@ pub const INITIALIZED: &str = "notifications/initialized";
 /// Asks a server of the rounds era for its revisions.
 pub const DISCOVER: &str = "server/discover";
 
+/// Returns the method as a reader takes it that minds neither letter case nor the spaces around it.
+pub fn folded(method: &str) -> String {
+    let method = method
+        .trim()
+        .replace('\u{17f}', "s")
+        .replace('\u{212a}', "k");
+    method.to_ascii_lowercase()
+}
+
+/// Returns `true` where a reader that minds neither letter case nor spaces takes this method for [`CREATE`], which it is not.
+pub fn is_like_create(method: &str) -> bool {
+    method != CREATE && folded(method) == CREATE
+}
+
 /// Returns `true` for the method of a notification: no other is sent without an id.
 pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")

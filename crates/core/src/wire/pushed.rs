@@ -35,7 +35,9 @@ impl UrlRequired {
     /// Reads the error object of a response. An elicitation in another mode, or without its id, is a defect.
     pub fn parse(error: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(error, "error")?;
+        members.refuse_like(&["code", "message", "data"], "error")?;
         let data = Members::read(members.need("data")?, "data")?;
+        data.refuse_like(&["elicitations"], "data")?;
         let listed: Vec<&RawValue> = serde_json::from_str(data.need("elicitations")?.get())
             .map_err(|_| WireError::Type {
                 member: "elicitations",

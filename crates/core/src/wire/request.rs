@@ -58,6 +58,17 @@ pub enum UnsupportedQuestion {
     },
 }
 
+/// The members of a question that say what is asked.
+const NAMES: [&str; 7] = [
+    "mode",
+    "message",
+    "requestedSchema",
+    "url",
+    "elicitationId",
+    "task",
+    "_meta",
+];
+
 impl ElicitRequest {
     /// Reads the params of `elicitation/create` as `revision` defines them.
     ///
@@ -66,6 +77,7 @@ impl ElicitRequest {
     /// and passed over on 2026-07-28, which dropped it.
     pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
+        members.refuse_like(&NAMES, "params")?;
         let mode = read_mode(&members)?;
         if !revision.has_mode(mode) {
             return Err(WireError::ModeNotInRevision { mode, revision });

@@ -152,7 +152,14 @@ pub fn read_requests(requests: &RawValue) -> Result<Vec<(String, InputRequest)>,
 
 fn read_request(raw: &RawValue) -> Result<InputRequest, WireError> {
     let members = Members::read(raw, "an input request")?;
+    members.refuse_like(&["method", "params"], "an input request")?;
     let method = members.need_text("method")?;
+    if method::is_like_create(&method) {
+        return Err(WireError::Type {
+            member: "method",
+            expected: "spelled as the protocol spells it",
+        });
+    }
     if method == method::CREATE {
         let params = members.need("params")?;
         return ElicitRequest::parse(params, Revision::V2026_07_28).map(InputRequest::Elicit);

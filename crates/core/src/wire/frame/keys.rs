@@ -196,12 +196,20 @@ impl<'a, M: Deciding> Keys<'a, M> {
 
 /// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these
 /// names.
-pub(super) fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
+pub(in crate::wire) fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
     if key.is_ascii() {
         is_like_ascii(key, names)
     } else {
         is_like_folded(key, names)
     }
+}
+
+/// Does the work of [`is_like`] for a key as it is written, which may have escapes.
+pub(super) fn is_like_written(key: &[u8], names: &[&[u8]]) -> bool {
+    if memchr::memchr(b'\\', key).is_none() {
+        return is_like(key, names);
+    }
+    unescaped(key).is_some_and(|name| is_like(&name, names))
 }
 
 /// Does the work of [`is_like`] for a key within ASCII.

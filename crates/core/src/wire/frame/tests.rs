@@ -258,3 +258,28 @@ fn a_result_with_members_of_2026_07_28_is_known_by_their_names() {
         assert_eq!(&frame[index.result.unwrap()], result);
     }
 }
+
+#[test]
+fn a_response_that_nearly_asks_is_refused() {
+    for odd in [
+        r#"{"id":1,"result":{"ResultType":"input_required"}}"#,
+        r#"{"id":1,"result":{"content":[],"inputrequests":{}}}"#,
+        r#"{"id":1,"result":{"resultType":"complete","re\u0073ulttype":"input_required"}}"#,
+        "{\"id\":1,\"result\":{\"request\u{17f}tate\":\"s\"}}",
+    ] {
+        let location = "`result`";
+        let spelling = Err(FrameDefect::Spelling { location });
+        assert_eq!(FrameIndex::read(odd.as_bytes()), spelling, "{odd}");
+    }
+    let odd = r#"{"id":1,"error":{"Code":-32042,"message":"m"}}"#;
+    let location = "`error`";
+    let spelling = Err(FrameDefect::Spelling { location });
+    assert_eq!(FrameIndex::read(odd.as_bytes()), spelling);
+    for fine in [
+        r#"{"id":1,"result":{"re\u0073ultType":"complete","a":{"ResultType":1}}}"#,
+        r#"{"id":1,"result":[{"ResultType":1}]}"#,
+        r#"{"id":1,"error":{"code":1,"data":{"Code":1}}}"#,
+    ] {
+        assert!(FrameIndex::read(fine.as_bytes()).is_ok(), "{fine}");
+    }
+}

@@ -198,3 +198,20 @@ fn a_url_stays_out_of_debug() {
     let shown = format!("{:?}", url(Some("id-1")));
     assert!(!shown.contains("example.com"), "{shown}");
 }
+
+#[test]
+fn a_question_that_two_readers_could_read_differently_is_refused() {
+    for params in [
+        r#"{"message":"m","requestedSchema":{},"Message":"other"}"#,
+        r#"{"message":"m","requestedSchema":{},"requestedschema":{}}"#,
+        r#"{"message":"m","requestedSchema":{},"URL":"https://a.example"}"#,
+        r#"{"message":"m","requestedSchema":{},"mod\u0045":"url"}"#,
+    ] {
+        let raw = RawValue::from_string(params.to_owned()).unwrap();
+        let location = "params";
+        for revision in Revision::ALL {
+            let read = ElicitRequest::parse(&raw, revision);
+            assert_eq!(read, Err(WireError::Spelling { location }), "{params}");
+        }
+    }
+}

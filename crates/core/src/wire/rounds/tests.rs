@@ -170,3 +170,36 @@ fn the_state_stays_out_of_debug() {
     };
     assert!(!format!("{required:?}").contains("secret-state"));
 }
+
+#[test]
+fn a_request_that_nearly_asks_is_refused() {
+    let params = r#""params":{"message":"m","requestedSchema":{}}"#;
+    let spelling = WireError::Spelling {
+        location: "an input request",
+    };
+    let method = WireError::Type {
+        member: "method",
+        expected: "spelled as the protocol spells it",
+    };
+    for (request, defect) in [
+        (
+            format!(r#"{{"method":"roots/list","Method":"elicitation/create",{params}}}"#),
+            &spelling,
+        ),
+        (
+            format!(r#"{{"method":"elicitation/create",{params},"PARAMS":{{}}}}"#),
+            &spelling,
+        ),
+        (
+            format!(r#"{{"method":"Elicitation/create",{params}}}"#),
+            &method,
+        ),
+        (
+            format!(r#"{{"method":" elicitation/create",{params}}}"#),
+            &method,
+        ),
+    ] {
+        let requests = RawValue::from_string(format!(r#"{{"k":{request}}}"#)).unwrap();
+        assert_eq!(read_requests(&requests).as_ref(), Err(defect), "{request}");
+    }
+}
