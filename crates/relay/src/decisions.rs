@@ -19,7 +19,12 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         now: Timestamp,
         call: &CallSummary,
         tool: Option<&ToolFacts>,
-    ) -> Option<RuleRefusal>;
+    ) -> Option<RuleRefusal> {
+        match self.admit(now, call, tool) {
+            Admission::Refuse(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
     /// Decides about a question that the server asks; `call` is `None` where it is not known for which call.
     fn plan(
         &self,

@@ -247,10 +247,12 @@ impl Relay {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {
             self.hold_queued(now, key);
-        } else if self.waits_for_people(key) || self.unattended.follows(key) {
-            self.hold(now, key);
         } else {
+            // What is the client's to answer is asked again at once, whoever else is asked.
             self.present_round(now, key);
+            if self.waits_for_people(key) || self.unattended.follows(key) {
+                self.hold(now, key);
+            }
         }
     }
 }

@@ -231,7 +231,11 @@ impl Relay {
                 }
             }
             (AskedVia::Client, _) => self.push_to_client(now, key),
-            (AskedVia::People, Some(call)) => self.hold_all(now, key, call),
+            (AskedVia::People, Some(call)) => {
+                // What else its round asks is the client's, which can answer it meanwhile.
+                self.present_round(now, call);
+                self.hold_all(now, key, call);
+            }
             (AskedVia::People, None) => {}
         }
     }

@@ -1,6 +1,8 @@
 //! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
 //! and what their retries bring.
 
+use std::time::Duration;
+
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
@@ -20,6 +22,9 @@ use crate::unknown_members::with_members;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 
 const REVISION: Revision = Revision::V2026_07_28;
+
+/// The time that a client may take to come back with what it answers without a person, such as its roots.
+const AT_CLIENT: Duration = Duration::from_mins(10);
 
 /// A client of this era, as its last request described it.
 pub(super) struct RoundsClient {
@@ -158,7 +163,7 @@ impl Relay {
                 && !call.asks().iter().any(is_open)
         };
         if self.calls.get(key).is_some_and(waits) {
-            let at = now.after(self.settings.open_for);
+            let at = now.after(AT_CLIENT.min(self.settings.open_for));
             self.timers.cancel(Timer::DropUnattended(key));
             self.timers.set(at, Timer::DropUnattended(key));
         }

@@ -106,14 +106,21 @@ impl Relay {
         self.settings.decisions.is_some() || self.settings.answer_with == Audience::People
     }
 
-    /// Returns the refusal of a request of a round that the client is to answer and has not declared.
-    fn undeclared(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
+    /// Returns the refusal of a request of a round that is none of the protocol's, or that the client is to answer and has not
+    /// declared.
+    fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
+        if !self.holds_rounds() {
+            return None;
+        }
         let capability = match method {
             "roots/list" => "roots",
             "sampling/createMessage" => "sampling",
-            _ => return None,
+            _ => {
+                let why = "the server asks for something that no round of 2026-07-28 may ask for";
+                return Some(ErrorResponse::new(-32603, why));
+            }
         };
-        if !self.client.answers_with_retries() || !self.holds_rounds() {
+        if !self.client.answers_with_retries() {
             return None;
         }
         let frame = self.calls.get(key)?.frame()?;
@@ -159,7 +166,7 @@ impl Relay {
                     )?)
                 }
                 InputRequest::Other { method, raw } => {
-                    if let Some(refusal) = self.undeclared(key, method) {
+                    if let Some(refusal) = self.refuse_other(key, method) {
                         return Err(refusal);
                     }
                     let stream = self.calls.get(key).and_then(Call::stream);

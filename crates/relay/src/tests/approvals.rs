@@ -31,18 +31,6 @@ impl Decisions for Fixed {
         self.admit.clone().unwrap_or(Admission::Free)
     }
 
-    fn refuses(
-        &self,
-        now: Timestamp,
-        call: &CallSummary,
-        tool: Option<&ToolFacts>,
-    ) -> Option<RuleRefusal> {
-        match self.admit(now, call, tool) {
-            Admission::Refuse(refusal) => Some(refusal),
-            _ => None,
-        }
-    }
-
     fn plan(
         &self,
         _: Timestamp,
@@ -389,18 +377,6 @@ impl Decisions for EditsIntoRefusal {
             Box::new(Approval { people, edit }),
             r#"{"/env":"prod"}"#.to_owned(),
         )
-    }
-
-    fn refuses(
-        &self,
-        now: Timestamp,
-        call: &CallSummary,
-        tool: Option<&ToolFacts>,
-    ) -> Option<RuleRefusal> {
-        match self.admit(now, call, tool) {
-            Admission::Refuse(refusal) => Some(refusal),
-            _ => None,
-        }
     }
 
     fn plan(

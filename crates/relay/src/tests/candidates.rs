@@ -24,18 +24,6 @@ impl Decisions for ByTool {
         Admission::Free
     }
 
-    fn refuses(
-        &self,
-        now: Timestamp,
-        call: &CallSummary,
-        tool: Option<&ToolFacts>,
-    ) -> Option<RuleRefusal> {
-        match self.admit(now, call, tool) {
-            Admission::Refuse(refusal) => Some(refusal),
-            _ => None,
-        }
-    }
-
     fn plan(
         &self,
         _: Timestamp,

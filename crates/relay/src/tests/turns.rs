@@ -275,18 +275,6 @@ impl Decisions for Changing {
         self.0.lock().unwrap().clone()
     }
 
-    fn refuses(
-        &self,
-        now: Timestamp,
-        call: &CallSummary,
-        tool: Option<&ToolFacts>,
-    ) -> Option<RuleRefusal> {
-        match self.admit(now, call, tool) {
-            Admission::Refuse(refusal) => Some(refusal),
-            Admission::Free | Admission::Approve(_) | Admission::Granted(..) => None,
-        }
-    }
-
     fn plan(
         &self,
         _: Timestamp,

@@ -392,10 +392,6 @@ impl Decisions for AllApproved {
         Admission::Granted(Box::new(Approval { people, edit }), "{}".to_owned())
     }
 
-    fn refuses(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Option<RuleRefusal> {
-        None
-    }
-
     fn plan(
         &self,
         _: Timestamp,

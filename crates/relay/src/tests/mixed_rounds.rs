@@ -1,0 +1,244 @@
+//! Rounds of which one part is the caller's to answer and another is other people's, and what no round may ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
+
+use super::approvals::people;
+use super::world::{Asks, World};
+use crate::RelaySettings;
+use crate::Timestamp;
+use crate::decisions::{
+    Admission, Approval, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
+};
+
+const ROUNDS: Revision = Revision::V2026_07_28;
+
+/// Rules that give the question `Where?` to people; all else is the caller's.
+#[derive(Debug)]
+struct ByMessage;
+
+impl Decisions for ByMessage {
+    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        Admission::Free
+    }
+
+    fn plan(
+        &self,
+        _: Timestamp,
+        _: Option<(&CallSummary, Option<&ToolFacts>)>,
+        question: QuestionParts<'_>,
+    ) -> Planned {
+        match question.request.message() {
+            "Where?" => Planned::People(Box::new(people())),
+            _ => Planned::Caller { open_for: None },
+        }
+    }
+
+    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
+
+    fn approved(
+        &self,
+        _: Timestamp,
+        _: &CallSummary,
+        _: &Approval,
+        _: &str,
+        _: &[String],
+        _: Option<&str>,
+    ) {
+    }
+}
+
+/// A session under rules in which the test itself speaks for the client, the server and people.
+fn session() -> World {
+    let settings = RelaySettings {
+        decisions: Some(Arc::new(ByMessage)),
+        ..RelaySettings::default()
+    };
+    let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
+    world.people = None;
+    world.to_server.clear();
+    world.to_client.clear();
+    world
+}
+
+fn call(world: &World) -> Value {
+    let mut meta = world.client.meta();
+    meta["io.modelcontextprotocol/clientCapabilities"]["roots"] = json!({});
+    json!({"jsonrpc": "2.0", "id": 11, "method": "tools/call",
+        "params": {"name": "read", "arguments": {}, "_meta": meta}})
+}
+
+fn run(world: &mut World) {
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+fn sends(world: &mut World, frame: &Value) {
+    world.client_sends(&frame.to_string());
+    run(world);
+}
+
+fn sent(world: &mut World) -> Option<Value> {
+    let frame = world.to_server.pop_front()?;
+    Some(serde_json::from_str(&frame).unwrap())
+}
+
+fn told(world: &mut World) -> Option<Value> {
+    let (_, frame) = world.to_client.pop_front()?;
+    Some(serde_json::from_str(&frame).unwrap())
+}
+
+fn question(message: &str) -> Value {
+    let schema = json!({"type": "object", "required": ["name"], "properties":
+        {"name": {"type": "string"}}});
+    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
+    json!({"method": "elicitation/create", "params": params})
+}
+
+/// The client calls, and the server answers with a round of this.
+fn asked(world: &mut World, requests: &Value) -> Value {
+    let call = call(world);
+    sends(world, &call);
+    let request = sent(world).expect("the call");
+    let result =
+        json!({"resultType": "input_required", "requestState": "s1", "inputRequests": requests});
+    let frame = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+    world.server_sends(&frame.to_string());
+    run(world);
+    call
+}
+
+fn retry(call: &Value, round: &Value, id: u64, responses: &Value) -> Value {
+    let mut retry = call.clone();
+    retry["id"] = json!(id);
+    retry["params"]["requestState"] = round["result"]["requestState"].clone();
+    retry["params"]["inputResponses"] = responses.clone();
+    retry
+}
+
+fn accept(name: &Value) -> Value {
+    json!({"action": "accept", "content": {"name": name}})
+}
+
+/// The keys of what a client is asked in a round.
+fn keys(round: &Value) -> Vec<String> {
+    let asked = round["result"]["inputRequests"].as_object();
+    asked.map_or_else(Vec::new, |asked| asked.keys().cloned().collect())
+}
+
+#[test]
+fn a_wrong_or_missing_answer_of_the_caller_is_asked_again_while_people_think() {
+    for wrong in [json!({}), json!({"who": accept(&json!(7))})] {
+        let mut world = session();
+        let requests = json!({"who": question("Who?"), "where": question("Where?")});
+        let call = asked(&mut world, &requests);
+        let first = told(&mut world).expect("the caller is asked");
+        assert_eq!(keys(&first), ["who"]);
+        sends(&mut world, &retry(&call, &first, 12, &wrong));
+        let again = told(&mut world).expect("the caller is asked again at once");
+        assert_eq!(keys(&again), ["who"], "{again}");
+        let right = json!({"who": accept(&json!("Ada"))});
+        sends(&mut world, &retry(&call, &again, 13, &right));
+        assert!(told(&mut world).is_none(), "the call is held for people");
+        let open = world.open_to_people();
+        assert!(world.answer(&open[0], Action::Accept));
+        run(&mut world);
+        let made_again = sent(&mut world).expect("the call is made again");
+        let brought = &made_again["params"]["inputResponses"];
+        assert_eq!(brought["who"], right["who"], "{made_again}");
+        assert_eq!(brought["where"]["action"], "accept");
+    }
+}
+
+#[test]
+fn the_roots_of_a_round_are_asked_for_while_people_think() {
+    let requests = json!({"where": question("Where?"), "roots": {"method": "roots/list"}});
+    let answers = json!({"roots": {"roots": []}});
+    for people_first in [false, true] {
+        let mut world = session();
+        let call = asked(&mut world, &requests);
+        let round = told(&mut world).expect("the client is asked at once");
+        assert_eq!(keys(&round), ["roots"]);
+        let open = world.open_to_people();
+        if people_first {
+            assert!(world.answer(&open[0], Action::Accept));
+            run(&mut world);
+        }
+        sends(&mut world, &retry(&call, &round, 12, &answers));
+        if !people_first {
+            assert_eq!((told(&mut world), sent(&mut world)), (None, None), "held");
+            assert!(world.answer(&open[0], Action::Accept));
+            run(&mut world);
+        }
+        let made_again = sent(&mut world).expect("the call is made again");
+        let brought = &made_again["params"]["inputResponses"];
+        assert_eq!(brought["roots"], answers["roots"]);
+        assert_eq!(brought["where"]["action"], "accept");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_come_back_with_its_roots_holds_no_place_for_a_day() {
+    let requests = json!({"where": question("Where?"), "roots": {"method": "roots/list"}});
+    let mut world = session();
+    asked(&mut world, &requests);
+    let open = world.open_to_people();
+    assert!(world.answer(&open[0], Action::Accept));
+    run(&mut world);
+    world.pass_time(Duration::from_mins(9));
+    assert_eq!(world.relay.open(), (1, 1));
+    world.pass_time(Duration::from_mins(2));
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn a_round_asks_for_what_the_protocol_has_and_nothing_that_resembles_it() {
+    let params = question("Where?")["params"].clone();
+    for method in [
+        "elicitation/create2",
+        "Elicitation/Create",
+        "elicitation/create ",
+        "tools/call",
+    ] {
+        let mut world = session();
+        asked(
+            &mut world,
+            &json!({"where": {"method": method, "params": params}}),
+        );
+        let said = told(&mut world).expect("the call ends");
+        assert!(said["error"]["code"].is_i64(), "{method}: {said}");
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn a_pushed_request_that_is_nearly_a_question_reaches_nobody() {
+    for client in Revision::ALL {
+        for method in [
+            "Elicitation/Create",
+            " elicitation/create",
+            "elicitation/Create",
+        ] {
+            let server = Revision::V2025_11_25;
+            let settings = RelaySettings::default();
+            let mut world =
+                World::with(settings, client, Capability::FORM, server, Asks::Nothing).opened();
+            world.to_client.clear();
+            world.to_server.clear();
+            let params = &question("Who?")["params"];
+            let frame = json!({"jsonrpc": "2.0", "id": 900, "method": method, "params": params});
+            world.server_sends(&frame.to_string());
+            assert_eq!(told(&mut world), None, "{method}");
+            let said = sent(&mut world).expect("the server is told");
+            assert_eq!(
+                (&said["id"], &said["error"]["code"]),
+                (&json!(900), &json!(-32601))
+            );
+        }
+    }
+}
