@@ -29,7 +29,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
 use crate::callers::{Callers, CurrentCaller};
-use crate::frame::Frame;
+use crate::frame::{Frame, one_line};
 use crate::local_responder::LocalResponses;
 use crate::server_challenge::ServerChallenge;
 use crate::session::turn_waker::TurnWaker;
@@ -444,7 +444,8 @@ impl Session {
                     last,
                 } => {
                     told.client = true;
-                    self.to_client(stream, Frame::Lent(frame.as_bytes()), last, challenge);
+                    let frame = one_line(frame.as_bytes());
+                    self.to_client(stream, Frame::Lent(&frame), last, challenge);
                 }
                 Effect::ToServer {
                     frame,
@@ -453,7 +454,8 @@ impl Session {
                 } => {
                     told.server = true;
                     let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
-                    let frame = Frame::Lent(frame.as_bytes());
+                    let frame = one_line(frame.as_bytes());
+                    let frame = Frame::Lent(&frame);
                     let beside = Beside::of(&relay, call);
                     self.server.send(frame, call, stream, delivery, beside);
                 }

@@ -3,23 +3,24 @@
 //! A queue and a writer with a lock each. A thread that finds the writer busy leaves its frames to the one that
 //! writes, so nobody who holds the relay ever waits for a peer that does not read. A server's pipe takes no more when it is
 //! full: the rest is written by a thread of its own as the server reads, and given up when the pipe is closed and the
-//! server does not read any more.
+//! server does not read any more. That thread stays for a while after it has written everything, since a pipe that was full
+//! is soon full again.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
 use mcp_elicit_record::clock;
 use mcp_elicit_relay::DeliveryId;
 
-use crate::frame::one_line;
-
 /// The largest buffer that is kept for the next frames, in bytes.
 const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
 /// The interval at which a thread that waits for the peer looks whether it should go on.
 const STEP: Duration = Duration::from_millis(20);
+/// The time that a thread of a pipe stays after it has written everything.
+const STAY: Duration = Duration::from_secs(1);
 
 /// The end of a pipe that is written to. A write that would have to wait may say so
 /// ([`WouldBlock`](io::ErrorKind::WouldBlock)) in place of waiting.
@@ -44,12 +45,25 @@ pub(crate) struct PipeWriter {
     broken: AtomicBool,
     /// `true` if only a thread of its own writes.
     may_wait: bool,
-    /// `true` while such a thread writes.
-    has_thread: AtomicBool,
+    /// The thread of its own, while there is one.
+    thread: Mutex<PipeThread>,
+    /// The signal that the thread is wanted, or is to stop.
+    thread_wakes: Condvar,
+    /// The time that the thread stays after it has written everything.
+    stay: Duration,
     /// `true` once that thread is to stop, whatever is left.
     given_up: AtomicBool,
     /// The reports on frames with answers, until they are read.
     reports: Mutex<Vec<(DeliveryId, Written)>>,
+}
+
+/// The thread that writes as the peer reads.
+#[derive(Default)]
+struct PipeThread {
+    /// `true` from when a thread is about to start until it ends.
+    is_there: bool,
+    /// `true` if somebody found the pipe full since the thread last looked.
+    is_wanted: bool,
 }
 
 /// Frames that wait to be written.
@@ -133,7 +147,9 @@ impl PipeWriter {
             }),
             unwritten: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
-            has_thread: AtomicBool::new(false),
+            thread: Mutex::default(),
+            thread_wakes: Condvar::new(),
+            stay: STAY,
             given_up: AtomicBool::new(false),
             reports: Mutex::default(),
         }
@@ -156,13 +172,20 @@ impl PipeWriter {
         }
     }
 
-    /// Puts a frame at the end of the queue. What becomes of the answers in it is in [`PipeWriter::take_reports`] once it is
-    /// known.
+    fn thread(&self) -> MutexGuard<'_, PipeThread> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a frame at the end of the queue; the frame is [one line](crate::frame::one_line). What becomes of the answers in
+    /// it is in [`PipeWriter::take_reports`] once it is known.
     pub(crate) fn push(&self, frame: &[u8], delivery: Option<DeliveryId>) {
-        let frame = one_line(frame);
+        debug_assert!(
+            memchr::memchr2(b'\n', b'\r', frame).is_none(),
+            "a frame of several lines"
+        );
         let mut queue = self.queue();
         let start = queue.bytes.len();
-        queue.bytes.extend_from_slice(&frame);
+        queue.bytes.extend_from_slice(frame);
         queue.bytes.push(b'\n');
         self.unwritten.fetch_add(frame.len() + 1, Ordering::Relaxed);
         if let Some(delivery) = delivery {
@@ -205,18 +228,26 @@ impl PipeWriter {
         }
     }
 
-    /// Returns `true` if the caller is to run [`PipeWriter::write_rest`], on a thread of its own: no other does.
+    /// Returns `true` if the caller is to run [`PipeWriter::write_rest`], on a thread of its own. Where there is such a
+    /// thread, it goes on.
     pub(crate) fn claim_rest(&self) -> bool {
-        !self.has_thread.swap(true, Ordering::AcqRel)
+        let mut thread = self.thread();
+        if thread.is_there {
+            thread.is_wanted = true;
+            self.thread_wakes.notify_one();
+            return false;
+        }
+        thread.is_there = true;
+        true
     }
 
     /// Gives the claim back, where there is no thread.
     pub(crate) fn disclaim_rest(&self) {
-        self.has_thread.store(false, Ordering::Release);
+        *self.thread() = PipeThread::default();
     }
 
-    /// Writes what is left as the peer reads, until nothing is, or the pipe is given up. `between` is called now and then,
-    /// with nothing locked.
+    /// Writes what is left as the peer reads, until nothing was left for a while, or the pipe is given up. `between` is
+    /// called now and then, with nothing locked.
     pub(crate) fn write_rest(&self, between: impl Fn()) {
         loop {
             let mut writer = self.writer();
@@ -227,14 +258,36 @@ impl PipeWriter {
                 between();
                 continue;
             }
-            // Under the lock: whoever finds the pipe full after this starts another thread.
-            self.has_thread.store(false, Ordering::Release);
             drop(writer);
             between();
-            if given_up || self.is_empty() || !self.claim_rest() {
+            // What was queued meanwhile was left to this thread, which had the writer.
+            if (given_up || self.is_empty()) && !self.stays(given_up) {
                 return;
             }
         }
+    }
+
+    /// Waits until the thread is wanted; `false` if it was not for a while, or is to stop. It is not there any more then.
+    fn stays(&self, given_up: bool) -> bool {
+        let is_idle = |thread: &mut PipeThread| {
+            !thread.is_wanted && !given_up && !self.given_up.load(Ordering::Acquire)
+        };
+        let (mut thread, _timed_out) = self
+            .thread_wakes
+            .wait_timeout_while(self.thread(), self.stay, is_idle)
+            .unwrap_or_else(PoisonError::into_inner);
+        // A pipe that was full for somebody after this thread looked is this thread's to write.
+        let stays = std::mem::take(&mut thread.is_wanted);
+        thread.is_there = stays;
+        stays
+    }
+
+    /// Has the thread stop, whatever is left.
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+        // Under its lock, so that it does not begin to wait after this.
+        let _thread = self.thread();
+        self.thread_wakes.notify_one();
     }
 
     /// Returns whether nothing waits in the queue.
@@ -327,6 +380,8 @@ impl PipeWriter {
             if let Some(mut writer) = self.free_writer().filter(|_| may_write) {
                 if self.write_on(&mut writer) == Flushed::All {
                     writer.to = None;
+                    drop(writer);
+                    self.give_up();
                     return Some(grace.saturating_sub(waited));
                 }
                 writer.wait(STEP);
@@ -337,7 +392,7 @@ impl PipeWriter {
                 break;
             }
         }
-        self.given_up.store(true, Ordering::Release);
+        self.give_up();
         // A thread that writes lets go of the writer soon, except where its write waits until the peer has ended.
         let steps = 0..5;
         for _ in steps {
@@ -354,7 +409,7 @@ impl PipeWriter {
 
     /// Puts another end in its place, for a peer that was started anew. What was being written is given up.
     pub(crate) fn reopen(&self, end: Box<dyn PipeEnd>) {
-        self.given_up.store(true, Ordering::Release);
+        self.give_up();
         let mut writer = self.writer();
         self.let_go(&mut writer);
         writer.to = Some(end);
@@ -365,6 +420,7 @@ impl PipeWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::num::Wrapping;
     use std::sync::{Arc, mpsc};
 
     use super::*;
@@ -405,6 +461,15 @@ mod tests {
 
     impl PipeEnd for Fills {}
 
+    /// Waits until everything is written, by whichever thread.
+    fn await_written(pipe: &PipeWriter) {
+        let since = clock::now();
+        while pipe.unwritten() > 0 {
+            assert!(clock::now().since(since) < Duration::from_mins(1));
+            thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_full_pipe_holds_nobody_up_and_the_rest_follows() {
         let room = Arc::new(AtomicUsize::new(6));
@@ -419,13 +484,124 @@ mod tests {
         let thread = thread::spawn(move || rest.write_rest(|| {}));
         pipe.push(b"third", Some(DeliveryId(3)));
         room.fetch_add(100, Ordering::SeqCst);
-        thread.join().unwrap();
         while pipe.unwritten() > 0 {
             pipe.flush_waiting();
         }
         let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
         assert!(pipe.close_within(Duration::ZERO).is_some());
+        thread.join().unwrap();
         assert_eq!(pipe.take_reports(), whole);
+    }
+
+    #[test]
+    fn the_thread_of_a_full_pipe_stays_and_ends_with_the_pipe() {
+        let room = Arc::new(AtomicUsize::new(0));
+        let pipe = Arc::new(PipeWriter {
+            stay: Duration::from_hours(1),
+            ..PipeWriter::new(Box::new(Fills(room.clone())))
+        });
+        let mut threads = Vec::new();
+        for round in 0..1_000 {
+            pipe.push(b"frame", Some(DeliveryId(round)));
+            assert_eq!(pipe.flush(), Flushed::Full);
+            if pipe.claim_rest() {
+                let rest = pipe.clone();
+                threads.push(thread::spawn(move || rest.write_rest(|| {})));
+            }
+            room.fetch_add(6, Ordering::SeqCst);
+            await_written(&pipe);
+        }
+        assert_eq!(threads.len(), 1);
+        assert!(pipe.close_within(Duration::ZERO).is_some());
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(pipe.take_reports().len(), 1_000);
+        assert!(pipe.claim_rest());
+    }
+
+    #[test]
+    fn a_thread_that_nobody_wants_ends_and_the_next_full_pipe_has_another() {
+        let room = Arc::new(AtomicUsize::new(0));
+        let pipe = Arc::new(PipeWriter {
+            stay: Duration::ZERO,
+            ..PipeWriter::new(Box::new(Fills(room.clone())))
+        });
+        for round in 0..100 {
+            pipe.push(b"frame", None);
+            assert_eq!(pipe.flush(), Flushed::Full);
+            assert!(pipe.claim_rest(), "{round}");
+            let rest = pipe.clone();
+            let thread = thread::spawn(move || rest.write_rest(|| {}));
+            room.fetch_add(6, Ordering::SeqCst);
+            thread.join().unwrap();
+            assert_eq!(pipe.unwritten(), 0);
+        }
+    }
+
+    /// Takes what a random peer would: some bytes, or none now.
+    struct Moody(mpsc::Sender<Vec<u8>>, Wrapping<u64>);
+
+    impl Write for Moody {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 = self.1 * Wrapping(6_364_136_223_846_793_005) + Wrapping(1);
+            let count = bytes.len().min((self.1.0 >> 59) as usize);
+            if count == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.0
+                .send(bytes[..count].to_vec())
+                .map_err(io::Error::other)?;
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl PipeEnd for Moody {
+        fn wait(&self, _at_most: Duration) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn frames_of_many_threads_into_a_pipe_that_is_often_full_are_all_written_without_another_flush()
+    {
+        for stay in [Duration::ZERO, Duration::from_micros(50), STAY] {
+            let (sent, written) = mpsc::channel();
+            let end = Moody(sent, Wrapping(7));
+            let pipe = Arc::new(PipeWriter {
+                stay,
+                ..PipeWriter::new(Box::new(end))
+            });
+            thread::scope(|scope| {
+                for thread in 0..4 {
+                    let pipe = &pipe;
+                    scope.spawn(move || {
+                        for count in 0..2_000 {
+                            pipe.push(format!("{thread}:{count}").as_bytes(), None);
+                            if pipe.flush() == Flushed::Full && pipe.claim_rest() {
+                                let rest = pipe.clone();
+                                thread::spawn(move || rest.write_rest(|| {}));
+                            }
+                        }
+                    });
+                }
+            });
+            await_written(&pipe);
+            assert!(pipe.close_within(Duration::ZERO).is_some());
+            let all: Vec<u8> = written.try_iter().flatten().collect();
+            let all = std::str::from_utf8(&all).unwrap();
+            assert_eq!(all.lines().count(), 8_000);
+            for thread in 0..4 {
+                let own = format!("{thread}:");
+                let own = all.lines().filter_map(|line| line.strip_prefix(&own));
+                let counts: Vec<usize> = own.map(|count| count.parse().unwrap()).collect();
+                assert_eq!(counts, (0..2_000).collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]
@@ -466,16 +642,6 @@ mod tests {
     }
 
     impl PipeEnd for Breaks {}
-
-    #[test]
-    fn a_frame_is_one_line_whatever_is_in_it() {
-        let (sent, written) = mpsc::channel();
-        let pipe = PipeWriter::new(Box::new(Slow(sent)));
-        pipe.push(b"{\r\n\"a\":\n{\"method\":\"m\"}}", None);
-        assert!(pipe.close_within(Duration::from_mins(1)).is_some());
-        let all: Vec<u8> = written.try_iter().flatten().collect();
-        assert_eq!(all, b"{  \"a\": {\"method\":\"m\"}}\n");
-    }
 
     #[test]
     fn what_became_of_each_answer_is_told_to_the_byte() {
