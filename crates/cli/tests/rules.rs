@@ -6,8 +6,8 @@ mod sandbox;
 use sandbox::{Files, run};
 use serde_json::{Value, json};
 
-const RULES: &str = r#"[people.ada]
-mail = "ada@example.com"
+const RULES: &str = r#"[people]
+ada = { mail = "ada@example.com", local-user = "ada-on-this-machine" }
 [people.bob]
 mail = "bob@example.com"
 [people.cy]
@@ -246,10 +246,25 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
     for known in [
         json!({"kind": "key", "person": "ada"}),
         json!({"kind": "key", "person": ""}),
+        json!({"kind": "local", "subject": "ada-on-this-machine"}),
         json!({"kind": "subject", "subject": "somebody"}),
         json!({}),
     ] {
         assert_eq!(decided(known.clone()), None, "{known}");
+    }
+}
+
+#[test]
+fn a_call_that_no_gateway_takes_is_an_error() {
+    let files = Files::new(&[("rules.toml", RULES.as_bytes())]);
+    let path = files.path("rules.toml");
+    for arguments in [r#"{"path":"a","path":"b"}"#, r#"{"n":1e999}"#] {
+        let call = format!(r#"{{"server":"files","tool":"delete_all","arguments":{arguments}}}"#);
+        let words = ["rules", "simulate", &path, "--json", "--call", &call];
+        let ran = run(&words, b"");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{call}");
+        let why = "a gateway refuses this call under any rules";
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
     }
 }
 

@@ -101,28 +101,17 @@ impl Binding {
         })
     }
 
-    /// Returns the refusal where a rule excludes the caller, who may be any of those who are asked.
-    fn refuses_unknown(
+    /// Returns the refusal where the people of a plan cannot be asked about a call.
+    fn refuses_to_ask(
         &self,
         rules: &Rules,
-        caller: &Caller,
+        facts: &Facts<'_>,
         rule: &str,
         plan: &Plan,
         call: Option<&CallSummary>,
     ) -> Option<RuleRefusal> {
-        let is_unknown = !is_matched(rules.people(), &self.caller.get(), caller);
-        let refuses = plan.ask.not_caller && is_unknown;
-        refuses.then(|| self.refused(rule, policy::CALLER_UNKNOWN, call))
-    }
-
-    /// Returns the refusal where people would be asked about a call of which no page shows all.
-    fn refuses_unshown(
-        &self,
-        rule: &str,
-        facts: &Facts<'_>,
-        call: Option<&CallSummary>,
-    ) -> Option<RuleRefusal> {
-        let why = facts.call?.unshown()?;
+        let is_matched = is_matched(rules.people(), &self.caller.get(), facts.caller);
+        let why = plan.reason_not_to_ask(facts.call.as_ref(), is_matched)?;
         Some(self.refused(rule, &why, call))
     }
 
@@ -164,13 +153,9 @@ impl Decisions for Binding {
                 Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
-                if let Some(refusal) = self.refuses_unshown(rule, &facts, Some(call)) {
-                    return Admission::Refuse(refusal);
-                }
                 let digest = approval_digest(rule, &approval);
-                if let Some(refusal) =
-                    self.refuses_unknown(&rules, &caller, rule, &approval.plan, Some(call))
-                {
+                let refusal = self.refuses_to_ask(&rules, &facts, rule, &approval.plan, Some(call));
+                if let Some(refusal) = refusal {
                     return Admission::Refuse(refusal);
                 }
                 let people =
@@ -223,9 +208,7 @@ impl Decisions for Binding {
                 Some(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
-                self.refuses_unshown(rule, &facts, Some(call)).or_else(|| {
-                    self.refuses_unknown(&rules, &caller, rule, &approval.plan, Some(call))
-                })
+                self.refuses_to_ask(&rules, &facts, rule, &approval.plan, Some(call))
             }
         }
     }
@@ -243,10 +226,7 @@ impl Decisions for Binding {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = digest_of(&[rule, &format!("{plan:?}")]);
                 let call = call.map(|(call, _)| call);
-                let refusal = self.refuses_unshown(rule, &facts, call);
-                let refusal =
-                    refusal.or_else(|| self.refuses_unknown(&rules, &caller, rule, &plan, call));
-                if let Some(refusal) = refusal {
+                if let Some(refusal) = self.refuses_to_ask(&rules, &facts, rule, &plan, call) {
                     return Planned::Refuse(refusal);
                 }
                 match self.people_asked(&rules, &caller, rule, &plan, &digest, false) {
@@ -376,7 +356,7 @@ fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
 pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, Vec<String>) {
     let person = match caller.person() {
-        CallingPerson::LocalUser => local_person(people, caller.subject()),
+        CallingPerson::LocalUser => people.local_person(caller.subject()).unwrap_or_default(),
         CallingPerson::Subject => people
             .find(caller.subject(), caller.mail())
             .unwrap_or_default(),
@@ -399,15 +379,6 @@ pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, 
         },
     };
     (found, groups.into_iter().collect())
-}
-
-/// Returns the person of the file who is this user of the operating system.
-pub(crate) fn local_person<'p>(people: &'p People, user: &str) -> &'p str {
-    let is_user = |entry: &mcp_elicit_policy::people::PersonEntry| {
-        !user.is_empty() && entry.local_user.as_deref() == Some(user)
-    };
-    let found = people.people.iter().find(|(_, entry)| is_user(entry));
-    found.map_or("", |(name, _)| name)
 }
 
 /// Returns a question as rules see it.

@@ -16,7 +16,7 @@ use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::TeamCaller;
 use mcp_elicit_relay::decisions::QuestionParts;
 
-use crate::bind::{local_person, question_facts};
+use crate::bind::question_facts;
 use crate::config::zone_of;
 use crate::teams::now_in;
 
@@ -131,7 +131,8 @@ fn caller_of(
             caller.kind = CallerKind::Local;
             if let Some(kept) = kept {
                 caller.subject.clone_from(&kept.subject);
-                local_person(people, &kept.subject).clone_into(&mut caller.person);
+                let person = people.local_person(&kept.subject);
+                person.unwrap_or_default().clone_into(&mut caller.person);
             } else {
                 gaps.extend(["caller.subject", "caller.person", "groups"]);
             }

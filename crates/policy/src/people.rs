@@ -139,6 +139,15 @@ impl People {
         found.map(|(name, _)| name.as_str())
     }
 
+    /// Returns the person who is this user of the operating system.
+    pub fn local_person(&self, user: &str) -> Option<&str> {
+        let is_user =
+            |person: &PersonEntry| !user.is_empty() && person.local_user.as_deref() == Some(user);
+        let mut people = self.people.iter();
+        let found = people.find(|(_, person)| is_user(person));
+        found.map(|(name, _)| name.as_str())
+    }
+
     /// Returns `true` if the group has this person, by the file or by these values of the claim.
     pub fn is_member(&self, group: &str, person: &str, claims: &[String]) -> bool {
         self.groups.get(group).is_some_and(|group| {

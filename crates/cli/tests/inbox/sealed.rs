@@ -131,6 +131,8 @@ async fn the_audit_shows_that_it_was_touched() {
         gateway.call(id, "deploy", &json!({"n": id}));
         let question = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
         assert_eq!(gateway.answer(&question, &act), 200);
+        // Handed back or done: before that the next call would wait for this one.
+        gateway.result(id);
     }
     drop(gateway);
     let command = |words: &[&str]| {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Approval, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
+use super::{Approval, CALLER_UNKNOWN, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
 use crate::condition::{Condition, ConditionError, Environment};
-use crate::facts::{Facts, QuestionFacts};
+use crate::facts::{Call, Facts, QuestionFacts};
 use crate::people::Addressee;
 
 /// The decision about a call, before it goes to its server.
@@ -432,5 +432,12 @@ impl Plan {
     /// Returns the time for which the question is open; `usual` is the server's.
     pub fn open_for(&self, usual: Duration) -> Duration {
         self.deadline.unwrap_or(usual)
+    }
+
+    /// Returns the reason why the people of this plan cannot be asked: no page shows all of the call, or the plan excludes the
+    /// caller and it is not known (`is_matched`) which person that is.
+    pub fn reason_not_to_ask(&self, call: Option<&Call<'_>>, is_matched: bool) -> Option<String> {
+        let unknown = (self.ask.not_caller && !is_matched).then(|| CALLER_UNKNOWN.to_owned());
+        call.and_then(Call::unshown).or(unknown)
     }
 }

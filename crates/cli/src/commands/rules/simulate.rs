@@ -1,14 +1,15 @@
 //! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about all that the audit tells of.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use mcp_elicit_core::wire::CallKind;
+use mcp_elicit_core::wire::{CallFrame, CallKind};
 use mcp_elicit_policy::rules::{
-    Admit, Approval, CALLER_UNKNOWN, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
+    Admit, Approval, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
 };
 use mcp_elicit_policy::{Annotations, Call, Caller, CallerKind, Facts, Now, QuestionFacts, Rules};
 use serde::Deserialize;
@@ -60,8 +61,8 @@ const EXAMPLES: &str = r#"The call:
   server       the server's name in the configuration (required)
   tool         the tool; or `prompt` with its name, or `resource` with its URI. Without any, the server asked outside a known call
   arguments    the arguments, an object
-  caller       {"issuer","subject","name","mail","client","kind","person","groups"}, kind is local, subject or key; person is the
-               owner of a key, "" of one that was made with --no-person
+  caller       {"issuer","subject","name","mail","client","kind","person","groups"}, kind is local, subject or key; subject of a local
+               caller is the user of the machine (`local-user`); person is the owner of a key, "" of one made with --no-person
   annotations  {"readOnly","destructive","idempotent","openWorld"}; the specification's defaults for those not given
   question     {"mode","message","host","credentials","fields"}
   now          the time, such as 2026-11-22T10:00:00Z
@@ -154,6 +155,13 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             ));
         }
     };
+    let frame = CallFrame {
+        target: Cow::Borrowed(""),
+        arguments: input.arguments.map(RawValue::get),
+    };
+    if let Err(defect) = frame.canonical_arguments() {
+        return Err(Failure::usage("a gateway refuses this call under any rules").because(defect));
+    }
     if let Some(question) = &mut input.question
         && question.mode.is_empty()
     {
@@ -174,15 +182,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         now: &now,
     };
     let preview = rules.preview(&facts, input.question.as_ref());
-    let unshown = facts.call.and_then(|call| call.unshown());
-    let bars = Bars {
-        unmatched: (!is_matched).then_some(CALLER_UNKNOWN),
-        unshown: unshown.as_deref(),
-    };
+    let decided = decided(&preview, facts.call.as_ref(), is_matched);
     if args.json {
-        output::print_json(&report(&rules, &preview, bars))?;
+        output::print_json(&report(&rules, &preview, decided.as_ref()))?;
     } else {
-        for line in lines(&rules, &preview, bars) {
+        for line in lines(&rules, &preview, decided.as_ref()) {
             output::print(output::harmless(&line))?;
         }
     }
@@ -192,7 +196,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
 /// Returns the caller with their name in the file, and all their groups; `true` if it is known of each person whether they are the caller.
 fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>, bool) {
     let people = rules.people();
-    let found = people.find(&input.subject, &input.mail).unwrap_or_default();
+    let found = match input.kind {
+        CallerKind::Local => people.local_person(&input.subject),
+        CallerKind::Subject | CallerKind::Key => people.find(&input.subject, &input.mail),
+    };
+    let found = found.unwrap_or_default();
     let owner = input
         .person
         .as_deref()
@@ -240,40 +248,29 @@ fn now(rules: &Rules, given: Option<Timestamp>) -> Result<Now, Failure> {
 
 /// The decision with the rule that made it.
 enum Decided<'p> {
-    Refused(&'p str, &'p str),
+    Refused(&'p str, String),
     Approve(&'p str, &'p Approval),
     Ask(Option<&'p str>, &'p Plan),
 }
 
-/// The reasons why people cannot be asked about the call.
-#[derive(Clone, Copy)]
-struct Bars<'p> {
-    /// It is not known which person calls, and a rule excludes that person.
-    unmatched: Option<&'p str>,
-    /// No page shows all of the call.
-    unshown: Option<&'p str>,
-}
-
-impl<'p> Bars<'p> {
-    /// Returns the reason why those of a plan cannot be asked.
-    fn of(self, plan: &Plan) -> Option<&'p str> {
-        let unmatched = self.unmatched.filter(|_| plan.ask.not_caller);
-        self.unshown.or(unmatched)
-    }
-}
-
-fn decided<'p>(preview: &'p Preview<'_>, bars: Bars<'p>) -> Option<Decided<'p>> {
+fn decided<'p>(
+    preview: &'p Preview<'_>,
+    call: Option<&Call<'_>>,
+    is_matched: bool,
+) -> Option<Decided<'p>> {
     let decided = match (&preview.admit, &preview.planned) {
-        (Admit::Refuse(rule, refusal), _) => Decided::Refused(rule, &refusal.reason),
-        (Admit::Approve(rule, approval), _) => match bars.of(&approval.plan) {
-            Some(reason) => Decided::Refused(rule, reason),
-            None => Decided::Approve(rule, approval),
-        },
+        (Admit::Refuse(rule, refusal), _) => Decided::Refused(rule, refusal.reason.clone()),
+        (Admit::Approve(rule, approval), _) => {
+            match approval.plan.reason_not_to_ask(call, is_matched) {
+                Some(reason) => Decided::Refused(rule, reason),
+                None => Decided::Approve(rule, approval),
+            }
+        }
         (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
-            Decided::Refused(rule, &refusal.reason)
+            Decided::Refused(rule, refusal.reason.clone())
         }
         (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if !plan.ask.is_caller() => {
-            match bars.of(plan) {
+            match plan.reason_not_to_ask(call, is_matched) {
                 Some(reason) => Decided::Refused(rule, reason),
                 None => Decided::Ask(Some(rule), plan),
             }
@@ -288,15 +285,16 @@ fn line_of(rules: &Rules, name: Option<&str>) -> Option<usize> {
     Some(rules.rule(name?)?.line())
 }
 
-fn report(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Value {
+fn report(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) -> Value {
     let mut report = Map::new();
     let mut put = |key: &str, value: Value| report.insert(key.to_owned(), value);
-    let (rule, refused, approval, plan) = match decided(preview, bars) {
-        Some(Decided::Refused(rule, reason)) => (Some(rule), Some(reason), None, None),
+    let (rule, refused, approval, plan) = match decided {
+        Some(Decided::Refused(rule, reason)) => (Some(*rule), Some(reason), None, None),
         Some(Decided::Approve(rule, approval)) => {
-            (Some(rule), None, Some(approval), Some(&*approval.plan))
+            let plan = &*approval.plan;
+            (Some(*rule), None, Some(*approval), Some(plan))
         }
-        Some(Decided::Ask(rule, plan)) => (rule, None, None, Some(plan)),
+        Some(Decided::Ask(rule, plan)) => (*rule, None, None, Some(*plan)),
         None => (None, None, None, None),
     };
     put("rule", json!(rule));
@@ -329,7 +327,7 @@ fn report(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Value {
     Value::Object(report)
 }
 
-fn lines(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Vec<String> {
+fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) -> Vec<String> {
     let named = |rule: &str| match line_of(rules, Some(rule)) {
         Some(line) => format!("rule `{rule}` (line {line})"),
         None => format!("rule `{rule}`"),
@@ -338,7 +336,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>, bars: Bars<'_>) -> Vec<String> {
     if let Admit::Free(Some(rule)) = preview.admit {
         lines.push(format!("{} lets the call go on", named(rule)));
     }
-    match decided(preview, bars) {
+    match decided {
         Some(Decided::Refused(rule, reason)) => {
             lines.push(format!("{} refuses it: {reason}", named(rule)));
         }
