@@ -1,11 +1,14 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
 use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::question::outcome_json;
-use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
+use mcp_elicit_core::wire::{
+    Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
+};
 use serde_json::value::RawValue;
 
-use crate::asks::{ClientReply, UnusableReply};
+use crate::asks::{Ask, ClientReply, UnusableReply};
 use crate::call_start::Carried;
 use crate::calls;
 use crate::frame_edit::{self, ErrorResponse};
@@ -149,6 +152,10 @@ impl Relay {
                 }
             }
         }
+        let is_right = |ask: &AskId| right.iter().any(|(answered, _)| answered == ask);
+        if let Some(refusal) = self.refuse_undeclared(frame, key, is_right) {
+            return self.reject(frame, &refusal);
+        }
         self.round_states.use_up(state);
         if !responses.is_empty() {
             self.note_answered_round(key, &responses);
@@ -167,6 +174,24 @@ impl Relay {
         self.unattended.remove(key);
         self.resume(key, frame);
         ClientForward::Handled
+    }
+
+    /// Returns the refusal of a retry that would be asked again, other than what it answers, in a mode that it does not declare. The round
+    /// stays as it is.
+    fn refuse_undeclared(
+        &self,
+        frame: ClientFrame<'_>,
+        key: CallId,
+        is_answered: impl Fn(&AskId) -> bool,
+    ) -> Option<ErrorResponse> {
+        let (declared, _) = self.rounds_capability(*frame);
+        let questions = self.questions_for_client(key);
+        let left = questions.iter().filter(|question| !is_answered(question));
+        let mut left = left.filter_map(|question| self.asks.get(*question));
+        let undeclared = |ask: &&Ask| ask.is_open() && !declared.has(ask.request().mode());
+        let mode = left.find(undeclared)?.request().mode();
+        let fault = PeerFault::CapabilityMissing { mode, declared };
+        Some(ErrorResponse::fault(fault, Revision::V2026_07_28))
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.

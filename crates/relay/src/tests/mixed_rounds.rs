@@ -156,6 +156,31 @@ fn a_wrong_or_missing_answer_of_the_caller_is_asked_again_while_people_think() {
 }
 
 #[test]
+fn a_retry_is_asked_again_only_in_what_it_declares() {
+    let right = json!({"who": accept(&json!("Ada"))});
+    let mut world = session();
+    let call = asked(&mut world, &json!({"who": question("Who?")}));
+    let round = told(&mut world).expect("the caller is asked");
+    let silent = |id: u64, answers: &Value| {
+        let mut retry = retry(&call, &round, id, answers);
+        retry["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        retry
+    };
+    for (id, wrong) in [(12, json!({})), (13, json!({"who": accept(&json!(7))}))] {
+        sends(&mut world, &silent(id, &wrong));
+        let refused = told(&mut world).expect("an error");
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!(id), &json!(-32021))
+        );
+    }
+    // The round is as it was, and one that answers it is not asked anything.
+    sends(&mut world, &silent(14, &right));
+    let made_again = sent(&mut world).expect("the call is made again");
+    assert_eq!(made_again["params"]["inputResponses"], right);
+}
+
+#[test]
 fn the_roots_of_a_round_are_asked_for_while_people_think() {
     let requests = json!({"where": question("Where?"), "roots": {"method": "roots/list"}});
     let answers = json!({"roots": {"roots": []}});
