@@ -256,6 +256,18 @@ impl FrameIndex {
         Some((walked.or_else(|| skip_value(frame, at))?, spelling))
     }
 
+    /// Returns the method of `frame`, of which this is the index, without looking at the rest of it.
+    pub fn method_in<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
+        std::str::from_utf8(frame.get(self.method.clone()?)?).ok()
+    }
+
+    /// Returns the id of `frame`, of which this is the index, without looking at the rest of it; `None` where it has none or one
+    /// that is not an id.
+    pub fn id_in(&self, frame: &[u8]) -> Option<Id> {
+        let raw: &RawValue = serde_json::from_slice(frame.get(self.id.clone()?)?).ok()?;
+        Id::read(raw)
+    }
+
     /// Returns the kind of the message, `None` when its members do not make one.
     pub fn shape(&self) -> Option<Shape> {
         match (

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::process::ChildStdout;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use crate::frame::{Frame, one_line};
 use crate::session::{Beside, ServerTransport, Session};
@@ -26,6 +27,8 @@ pub(crate) struct ChildTransport {
     program: Program,
     pipe: PipeWriter,
     process: Mutex<Option<Process>>,
+    /// The time that a full pipe is waited for before another thread does.
+    room_wait: Duration,
     /// The place among all children, held as long as this is there.
     _counted: Option<ChildSlot>,
     me: Weak<Self>,
@@ -34,10 +37,12 @@ pub(crate) struct ChildTransport {
 }
 
 impl ChildTransport {
-    /// Starts the program. Frames of the server above `max_frame` bytes end it.
+    /// Starts the program. Frames of the server above `max_frame` bytes end it. Whoever sends it something waits `room_wait` at most
+    /// for it to read.
     pub(crate) fn start(
         program: Program,
         max_frame: usize,
+        room_wait: Duration,
         counted: Option<ChildSlot>,
     ) -> io::Result<(Arc<Self>, ChildStdout)> {
         let (process, stdin, stdout) = Process::start(&program)?;
@@ -45,6 +50,7 @@ impl ChildTransport {
             program,
             pipe: PipeWriter::new(Box::new(stdin)),
             process: Mutex::new(Some(process)),
+            room_wait,
             _counted: counted,
             me: me.clone(),
             session: OnceLock::new(),
@@ -130,7 +136,7 @@ impl ServerTransport for ChildTransport {
     }
 
     fn flush(&self) {
-        if self.pipe.flush() == Flushed::Full {
+        if self.pipe.flush_within(self.room_wait) == Flushed::Full {
             self.write_beside();
         }
         self.report();

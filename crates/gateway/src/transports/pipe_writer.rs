@@ -206,6 +206,12 @@ impl PipeWriter {
 
     /// Writes what is queued, unless another thread is at it and will.
     pub(crate) fn flush(&self) -> Flushed {
+        self.flush_within(Duration::ZERO)
+    }
+
+    /// [`PipeWriter::flush`], which waits at most this long for a peer to read.
+    pub(crate) fn flush_within(&self, at_most: Duration) -> Flushed {
+        let mut since = None;
         while !self.is_empty() {
             if self.may_wait {
                 return Flushed::Full;
@@ -214,8 +220,15 @@ impl PipeWriter {
             let Some(mut writer) = self.free_writer() else {
                 return Flushed::All;
             };
-            if self.write_on(&mut writer) == Flushed::Full {
-                return Flushed::Full;
+            while self.write_on(&mut writer) == Flushed::Full {
+                if at_most.is_zero() {
+                    return Flushed::Full;
+                }
+                let waited = clock::now().since(*since.get_or_insert_with(clock::now));
+                let Some(left) = at_most.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                    return Flushed::Full;
+                };
+                writer.wait(left.min(STEP));
             }
         }
         Flushed::All
@@ -601,6 +614,25 @@ mod tests {
                 assert_eq!(counts, (0..2_000).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn a_full_pipe_is_waited_for_as_long_as_one_wants() {
+        let room = Arc::new(AtomicUsize::new(3));
+        let pipe = PipeWriter::new(Box::new(Fills(room.clone())));
+        pipe.push(b"first", None);
+        assert_eq!(pipe.flush_within(Duration::from_millis(1)), Flushed::Full);
+        assert_eq!(pipe.unwritten(), 3);
+        pipe.push(b"second", None);
+        let reader = thread::spawn(move || {
+            for _ in 0..10 {
+                thread::sleep(Duration::from_millis(1));
+                room.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        assert_eq!(pipe.flush_within(Duration::from_mins(1)), Flushed::All);
+        assert_eq!(pipe.unwritten(), 0);
+        reader.join().unwrap();
     }
 
     #[test]

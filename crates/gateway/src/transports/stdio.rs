@@ -23,8 +23,10 @@ use mcp_elicit_relay::{RelaySettings, StreamId};
 const READ: usize = 64 * 1024;
 /// Bytes that may wait for a server to read, before the client is read no further.
 const AHEAD: usize = 1024 * 1024;
-/// The interval at which a server that does not read is looked at.
-const STEP: Duration = Duration::from_millis(10);
+/// The intervals at which a server that does not read is looked at: the first, from which it doubles, and the longest.
+const STEPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
+/// The time that the only client waits in place for a server to read, which costs less than leaving it to another thread.
+const ROOM_WAIT: Duration = Duration::from_millis(10);
 /// The time that clients may take to be told that the gateway stops.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
@@ -74,9 +76,11 @@ impl ClientTransport for StdioClient {
 /// Waits until the servers have read most of what they were sent; `false` where they do not, and the client has ended.
 fn has_room(pool: &Pool) -> bool {
     let (mut unwritten, mut since) = (pool.unwritten(), None);
+    let (mut step, longest) = STEPS;
     while unwritten >= AHEAD {
         let gone = has_hung_up();
-        thread::sleep(STEP);
+        thread::sleep(step);
+        step = longest.min(step * 2);
         let left = pool.unwritten();
         if !gone || left < unwritten {
             since = None;
@@ -155,8 +159,9 @@ pub fn serve_program(
         let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());
         let client = client.clone();
         move |beside: Beside| {
-            let (child, stdout) = ChildTransport::start(program.clone(), max_frame, None)
-                .map_err(fault_of(&server))?;
+            let (child, stdout) =
+                ChildTransport::start(program.clone(), max_frame, ROOM_WAIT, None)
+                    .map_err(fault_of(&server))?;
             let settings = RelaySettings {
                 first_call: beside.first_call,
                 is_pushed: beside.is_pushed,

@@ -29,6 +29,10 @@ fn a_request_gives_its_method_without_quotes() {
     assert_eq!(part(frame, index.id.as_ref()), "7");
     assert_eq!(index.shape(), Some(Shape::Request));
     assert_eq!(index.meta, None);
+    assert_eq!(index.method_in(frame.as_bytes()), Some("tools/call"));
+    assert_eq!(index.id_in(frame.as_bytes()).unwrap().as_json(), "7");
+    // Of another frame, it finds what stands there, if anything.
+    assert_eq!((index.method_in(b"{}"), index.id_in(b"{}")), (None, None));
 }
 
 #[test]

@@ -292,8 +292,11 @@ impl McpEndpoint {
             Target::Program(program) => {
                 let counted = beside.slot.or_else(|| self.children.limit.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
+                // Nobody waits here: these threads are those of all clients.
+                let room_wait = Duration::ZERO;
+                let (program, most) = (program.clone(), self.max_frame);
                 let (child, stdout) =
-                    ChildTransport::start(program.clone(), self.max_frame, Some(counted))
+                    ChildTransport::start(program, most, room_wait, Some(counted))
                         .map_err(fault_of(&self.server))?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), child.clone(), record);

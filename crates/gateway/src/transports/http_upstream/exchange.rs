@@ -113,7 +113,7 @@ impl From<String> for ExchangeError {
 impl HttpUpstream {
     /// Sends a request and reads what comes of it.
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
-        let id = outgoing.parts().and_then(wire::Frame::id);
+        let id = outgoing.index.id_in(&outgoing.frame);
         let noted = if outgoing.has_method(method::INITIALIZE) {
             Learned::Revision
         } else if outgoing.has_method("tools/list") {
@@ -196,12 +196,14 @@ impl HttpUpstream {
         };
         if let Some((frame, index)) = response_to(&body, id) {
             // Told already where the status was one of success. An error under no id came before the request was read.
-            let fate = if answers(&body, id) {
-                Fate::Accepted
-            } else {
-                Fate::of_status(status)
-            };
-            self.tell_fate(delivery, fate, None);
+            if delivery.is_some() {
+                let fate = if answers(&body, id) {
+                    Fate::Accepted
+                } else {
+                    Fate::of_status(status)
+                };
+                self.tell_fate(delivery, fate, None);
+            }
             if noted != Learned::Nothing {
                 self.note(noted, &frame, &index);
             }
@@ -504,7 +506,7 @@ fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
 fn answers(body: &Bytes, id: Option<&Id>) -> bool {
     let body = body.trim_ascii();
     let index = FrameIndex::at(body).unwrap_or_default();
-    let told = wire::Frame::new(body, &index).and_then(wire::Frame::id);
+    let told = index.id_in(body);
     told.is_some() && told.as_ref() == id
 }
 

@@ -159,7 +159,7 @@ impl Outgoing {
     }
 
     fn has_method(&self, name: &str) -> bool {
-        self.parts().and_then(wire::Frame::method) == Some(name)
+        self.index.method_in(&self.frame) == Some(name)
     }
 }
 
@@ -509,7 +509,7 @@ impl ServerTransport for HttpUpstream {
         if beside == Beside::Shown {
             remove_unshown(&mut headers);
         }
-        param_headers::remove_unrepeated(wire::Frame::new(&frame, &index), &mut headers);
+        param_headers::remove_unrepeated(|| wire::Frame::new(&frame, &index), &mut headers);
         let outgoing = Outgoing {
             frame,
             index,

@@ -72,7 +72,10 @@ impl ParamHeaders {
 
 /// Removes the headers that a client sent beside its call and that repeat no argument of it. The server might act on them, and
 /// neither a rule nor a person has seen them.
-pub(super) fn remove_unrepeated(frame: Option<Frame<'_>>, headers: &mut HeaderMap) {
+pub(super) fn remove_unrepeated<'f>(
+    frame: impl FnOnce() -> Option<Frame<'f>>,
+    headers: &mut HeaderMap,
+) {
     let is_param = |name: &HeaderName| name.as_str().starts_with(PARAM_PREFIX);
     let names: Vec<HeaderName> = headers
         .keys()
@@ -82,7 +85,7 @@ pub(super) fn remove_unrepeated(frame: Option<Frame<'_>>, headers: &mut HeaderMa
     if names.is_empty() {
         return;
     }
-    let member = frame.and_then(|frame| frame.member(FramePart::Params, "arguments"));
+    let member = frame().and_then(|frame| frame.member(FramePart::Params, "arguments"));
     let arguments: Value = member
         .and_then(|all| serde_json::from_str(all).ok())
         .unwrap_or_default();
@@ -186,7 +189,7 @@ mod tests {
             for (name, value) in all {
                 headers.append(name, HeaderValue::from_static(value));
             }
-            remove_unrepeated(frame, &mut headers);
+            remove_unrepeated(|| frame, &mut headers);
             headers.keys().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(
