@@ -110,6 +110,11 @@ impl Relay {
                 self.catalog.forget();
                 self.forward_beside(via)
             }
+            _ if resembles_question(method) => {
+                // A client that is not strict may take it for a question, which nobody has checked.
+                tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
+                ServerForward::Handled
+            }
             _ => self.forward_beside(via),
         }
     }
@@ -496,9 +501,22 @@ fn says(
     }
 }
 
-/// Returns whether this code of an error wants links visited.
+/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
+/// case nor spaces nor whether there is an id.
+fn resembles_question(method: &str) -> bool {
+    let folded = method::folded(method);
+    folded == method::CREATE
+        || (folded != method && [method::TASK_STATUS, method::COMPLETE].contains(&folded.as_str()))
+}
+
+/// Returns whether this code of an error wants links visited, however the number is written.
 fn requires_urls(code: &str) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
+    let wanted = pushed::URL_REQUIRED_CODE as f64;
     code.parse() == Ok(pushed::URL_REQUIRED_CODE)
+        || code
+            .parse()
+            .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
 }
 
 /// Returns whether this `resultType` asks; a string may be written with escapes.

@@ -157,7 +157,10 @@ impl Relay {
         let kind = self.calls.get(key).and_then(Call::kind);
         let names_task = frame.sole_member(FramePart::Result, "taskId") != Ok(None);
         let asks = || frame.sole_member(FramePart::Result, "inputRequests") != Ok(None);
-        if !names_task && (kind.is_some() || !asks()) {
+        if !names_task && kind.is_some() {
+            return self.judge_odd_round(key, frame);
+        }
+        if !names_task && !asks() {
             return Ok(());
         }
         let Some(result) = frame.result() else {
@@ -176,6 +179,17 @@ impl Relay {
             return Ok(());
         }
         self.judge_status(now, result)
+    }
+
+    /// Refuses the response to a call that has questions and does not say, in the protocol's words, that it asks: a client that is less strict
+    /// may ask them.
+    fn judge_odd_round(&self, key: CallId, frame: Frame<'_>) -> Result<(), ErrorResponse> {
+        let asked = frame.sole_member(FramePart::Result, "inputRequests");
+        if matches!(asked, Ok(None | Some("null"))) || self.elicitation_in(key, frame).is_some() {
+            return Ok(());
+        }
+        let why = "the result has `inputRequests`, and its `resultType` does not say that it asks";
+        Err(ErrorResponse::new(-32603, why))
     }
 
     /// Judges the questions that the status of a task holds.

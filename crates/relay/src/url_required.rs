@@ -46,7 +46,8 @@ impl Relay {
         let required = frame
             .error()
             .and_then(|error| UrlRequired::parse(error).ok());
-        required.is_none_or(|required| self.all_for_caller(now, key, required.elicitations.iter()))
+        // What cannot be read cannot be judged, and a client that is less strict may read it.
+        required.is_some_and(|required| self.all_for_caller(now, key, required.elicitations.iter()))
     }
 
     /// The gateway asks for the visits.

@@ -1,5 +1,7 @@
 //! The question of a server: the params of `elicitation/create`, in both eras.
 
+mod schema_names;
+
 use std::fmt;
 
 use serde_json::value::RawValue;
@@ -87,6 +89,7 @@ impl ElicitRequest {
             Mode::Form => {
                 let schema = members.need_object("requestedSchema")?;
                 members::within_depth(schema, "requestedSchema")?;
+                schema_names::refuse_like(schema)?;
                 Ok(Self::Form {
                     message,
                     schema: schema.to_owned(),

@@ -74,6 +74,7 @@ impl ElicitResult {
     ///   [`ElicitResult::dropped_content`] says so.
     pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
+        members.refuse_like(&["action", "content"], "result")?;
         let action: Action = members.need_text("action")?.parse()?;
         let content = members
             .get("content")

@@ -267,3 +267,93 @@ fn a_pushed_request_that_is_nearly_a_question_reaches_nobody() {
         }
     }
 }
+
+#[test]
+fn under_rules_links_that_cannot_be_read_reach_nobody() {
+    let item = json!({"mode": "url", "message": "Where?", "url": "https://a.example/", "elicitationId": "e"});
+    let mut twin = item.clone();
+    twin["URL"] = json!("https://b.example/");
+    let error = |code: &str, item: &Value| {
+        let data = json!({"elicitations": [item]});
+        format!(r#""error":{{"code":{code},"message":"m","data":{data}}}"#)
+    };
+    let right = error("-32042", &item);
+    let twice = right.replace(r#""url":"#, r#""url":"https://b.example/","url":"#);
+    let other_code = error("-32042.0", &item);
+    for (answer, people_are_asked) in [
+        (right, true),
+        (other_code, true),
+        (error("-3.2042e4", &item), true),
+        (error("-32042", &twin), false),
+        (twice, false),
+        (error("-32042", &json!({"mode": "form"})), false),
+        (r#""error":{"code":-32042,"message":"m"}"#.to_owned(), false),
+    ] {
+        let settings = RelaySettings {
+            decisions: Some(Arc::new(ByMessage)),
+            ..RelaySettings::default()
+        };
+        let (client, server) = (Revision::V2025_11_25, Revision::V2025_11_25);
+        let mut world =
+            World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
+        world.people = None;
+        world.to_server.clear();
+        world.to_client.clear();
+        let call = json!({"jsonrpc": "2.0", "id": 11, "method": "tools/call",
+            "params": {"name": "read", "arguments": {}}});
+        sends(&mut world, &call);
+        let request = sent(&mut world).expect("the call");
+        world.server_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
+            request["id"]
+        ));
+        run(&mut world);
+        assert_eq!(
+            world.open_to_people().len(),
+            usize::from(people_are_asked),
+            "{answer}"
+        );
+        while let Some(said) = told(&mut world) {
+            assert!(!said.to_string().contains("example"), "{answer}: {said}");
+        }
+    }
+}
+
+#[test]
+fn under_rules_a_result_that_asks_in_other_words_reaches_nobody() {
+    let requests = json!({"where": question("Where?")});
+    for kind in [
+        json!(null),
+        json!("complete"),
+        json!("Input_required"),
+        json!(7),
+    ] {
+        let mut world = session();
+        let call = call(&world);
+        sends(&mut world, &call);
+        let request = sent(&mut world).expect("the call");
+        let result = json!({"resultType": kind, "requestState": "s", "inputRequests": requests});
+        let frame = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        world.server_sends(&frame.to_string());
+        run(&mut world);
+        let said = told(&mut world).expect("the call ends");
+        assert!(said["error"]["code"].is_i64(), "{kind}: {said}");
+    }
+}
+
+#[test]
+fn a_notification_that_is_nearly_a_question_reaches_nobody() {
+    for method in [
+        "elicitation/create",
+        "Elicitation/Create",
+        "Notifications/Tasks",
+        "notifications/task\u{17f}",
+        "Notifications/elicitation/complete",
+    ] {
+        let mut world = session();
+        let params = &question("Where?")["params"];
+        let frame = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        world.server_sends(&frame.to_string());
+        assert_eq!(told(&mut world), None, "{method}");
+    }
+}

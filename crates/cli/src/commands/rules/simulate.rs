@@ -12,7 +12,7 @@ use mcp_elicit_policy::rules::{
     Admit, Approval, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
 };
 use mcp_elicit_policy::{Annotations, Call, Caller, CallerKind, Facts, Now, QuestionFacts, Rules};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,7 @@ struct CallInput<'a> {
     tool: Option<String>,
     prompt: Option<String>,
     resource: Option<String>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "as_written")]
     arguments: Option<&'a RawValue>,
     #[serde(default)]
     caller: InputCaller,
@@ -96,6 +96,11 @@ struct CallInput<'a> {
     annotations: Annotations,
     question: Option<QuestionFacts>,
     now: Option<Timestamp>,
+}
+
+/// Reads a member that is there: `null` is a value, as it is in a gateway.
+fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 #[derive(Default, Deserialize)]

@@ -215,3 +215,23 @@ fn a_question_that_two_readers_could_read_differently_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_form_that_two_readers_could_read_differently_is_refused() {
+    let location = "requestedSchema";
+    for schema in [
+        r#"{"type":"object","properties":{},"Properties":{"password":{"type":"string"}}}"#,
+        r#"{"type":"object","properties":{"a":{"type":"string","Title":"Password"}}}"#,
+        r#"{"properties":{"a":{"type":"array","items":{"enum":["a"],"Enum":["b"]}}}}"#,
+        r#"{"properties":{"a":{"oneOf":[{"const":"a","title":"A","tItle":"B"}]}}}"#,
+    ] {
+        let params = format!(r#"{{"message":"m","requestedSchema":{schema}}}"#);
+        let raw = RawValue::from_string(params).unwrap();
+        let read = ElicitRequest::parse(&raw, Revision::LATEST);
+        assert_eq!(read, Err(WireError::Spelling { location }), "{schema}");
+    }
+    // The name of a field is its own.
+    let params = r#"{"message":"m","requestedSchema":{"properties":{"Type":{"type":"string"},"Title":{"type":"string"}}}}"#;
+    let raw = RawValue::from_string(params.to_owned()).unwrap();
+    assert!(ElicitRequest::parse(&raw, Revision::LATEST).is_ok());
+}

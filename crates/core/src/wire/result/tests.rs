@@ -116,3 +116,20 @@ fn content_stays_out_of_debug() {
     let reply = ElicitResult::accept(&json!({"pet": "Rex"}));
     assert!(!format!("{reply:?}").contains("Rex"));
 }
+
+#[test]
+fn an_answer_that_two_readers_could_read_differently_is_refused() {
+    let location = "result";
+    for result in [
+        r#"{"action":"accept","content":{"a":"x"},"Content":{"a":"evil"}}"#,
+        r#"{"action":"decline","Action":"accept"}"#,
+    ] {
+        let raw = RawValue::from_string(result.to_owned()).unwrap();
+        let read = ElicitResult::parse(&raw, Mode::Form);
+        assert_eq!(
+            read.err(),
+            Some(WireError::Spelling { location }),
+            "{result}"
+        );
+    }
+}
