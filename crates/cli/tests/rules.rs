@@ -255,6 +255,14 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
 }
 
 #[test]
+fn arguments_that_are_null_are_a_value_as_in_the_gateway() {
+    let call = json!({"server": "deploy", "tool": "deploy_app", "question": {}, "arguments": null});
+    let decision = simulate(&call);
+    assert_eq!(decision["rule"], "deploy-production", "{decision}");
+    assert_eq!(decision["errors"][0]["matched"], true, "{decision}");
+}
+
+#[test]
 fn a_call_that_no_gateway_takes_is_an_error() {
     let files = Files::new(&[("rules.toml", RULES.as_bytes())]);
     let path = files.path("rules.toml");

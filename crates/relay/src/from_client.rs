@@ -18,6 +18,10 @@ use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
 
+/// The words for a method that is nearly one that is judged.
+pub(crate) const OTHER_SPELLING: &str =
+    "there is no such method; write it without spaces and in its own letter case";
+
 /// The words for a request without an id.
 pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
@@ -75,8 +79,7 @@ impl Relay {
         if usual == method || !is_judged {
             return None;
         }
-        let why = "there is no such method; write it without spaces and in its own letter case";
-        Some(self.reject(frame, &ErrorResponse::new(-32601, why)))
+        Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
     }
 
     /// The request waits until the server's era is known.

@@ -15,6 +15,7 @@ use crate::asks::Origin;
 use crate::calls::Call;
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::from_client::OTHER_SPELLING;
 use crate::past_calls::PastCalls;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
 
@@ -41,8 +42,8 @@ impl Relay {
         }
         if method::is_like_create(method) {
             // A client that is not strict may take it for a question, which nobody has checked.
-            let why = "there is no such method; write it without spaces and in its own letter case";
-            self.tell_server(ErrorResponse::new(-32601, why).to_response(&id), None);
+            let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
+            self.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
         if self.client.answers_with_retries() {
@@ -513,10 +514,8 @@ fn resembles_question(method: &str) -> bool {
 fn requires_urls(code: &str) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
     let wanted = pushed::URL_REQUIRED_CODE as f64;
-    code.parse() == Ok(pushed::URL_REQUIRED_CODE)
-        || code
-            .parse()
-            .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
+    code.parse()
+        .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
 }
 
 /// Returns whether this `resultType` asks; a string may be written with escapes.

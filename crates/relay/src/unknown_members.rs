@@ -1,25 +1,17 @@
 //! Members of a question that the gateway does not know: they go on to a client of another era or revision.
 
+use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::{Members, raw_value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-/// Members that each revision spells its own way, or that belong to one message.
-const KNOWN: [&str; 6] = [
-    "mode",
-    "message",
-    "requestedSchema",
-    "url",
-    "elicitationId",
-    "task",
-];
 
 /// The members of a question's params that are unknown here. Of `_meta` it keeps what is not the protocol's own.
 pub(crate) fn unknown_members(params: &RawValue) -> Vec<(String, Box<RawValue>)> {
     let Ok(all) = Members::read(params, "params") else {
         return Vec::new();
     };
-    let unknown = all.iter().filter(|(name, _)| !KNOWN.contains(name));
+    let is_unknown = |name: &str| name == "_meta" || !ElicitRequest::MEMBERS.contains(&name);
+    let unknown = all.iter().filter(|(name, _)| is_unknown(name));
     unknown
         .filter_map(|(name, value)| {
             let value = match name {

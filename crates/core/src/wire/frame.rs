@@ -131,29 +131,33 @@ impl FrameIndex {
                     }
                 };
             }
-            let (place, (end, spelling), location) = match member {
-                Some(FrameMember::Result) => {
-                    let read = index.read_result(frame, at)?;
-                    (&mut index.result, read, "`result`")
-                }
-                Some(FrameMember::Error) => {
-                    let read = Self::read_error(frame, at)?;
-                    (&mut index.error, read, "`error`")
-                }
-                _ => {
-                    let end = skip_value(frame, at)?;
-                    let place = match member {
-                        Some(FrameMember::Id) => &mut index.id,
-                        Some(FrameMember::Method) => &mut index.method,
-                        _ => return Some(end),
-                    };
-                    (place, (end, false), "the message")
-                }
+            let mut spelling = None;
+            let end = match member {
+                Some(FrameMember::Result) => each_name(frame, at, |key| {
+                    index.has_rounds_member |= matches!(key, b"resultType" | b"inputRequests")
+                        || memchr::memchr(b'\\', key).is_some();
+                    if is_like_written(key, &ROUND_MEMBERS) {
+                        spelling = Some("`result`");
+                    }
+                })?,
+                Some(FrameMember::Error) => each_name(frame, at, |key| {
+                    if is_like_written(key, &ERROR_MEMBERS) {
+                        spelling = Some("`error`");
+                    }
+                })?,
+                _ => skip_value(frame, at)?,
             };
-            *place = Some(at..end);
-            if spelling {
+            if let Some(location) = spelling {
                 defect.get_or_insert(FrameDefect::Spelling { location });
             }
+            let place = match member {
+                Some(FrameMember::Id) => &mut index.id,
+                Some(FrameMember::Method) => &mut index.method,
+                Some(FrameMember::Result) => &mut index.result,
+                Some(FrameMember::Error) => &mut index.error,
+                _ => return Some(end),
+            };
+            *place = Some(at..end);
             Some(end)
         });
         let whole = end.is_some_and(|end| skip_space(frame, end) == frame.len());
@@ -229,31 +233,6 @@ impl FrameIndex {
             Some(defect) => Err(defect),
             None => Ok((end, keys.unusual)),
         }
-    }
-
-    /// Looks at the names in the `result` that starts at `at`. Returns the position behind it, and whether the name of a member
-    /// is like one that asks without being it.
-    fn read_result(&mut self, frame: &[u8], at: usize) -> Option<(usize, bool)> {
-        let mut spelling = false;
-        let walked = each_key(frame, at, |key, at| {
-            let is_escaped = memchr::memchr(b'\\', key).is_some();
-            self.has_rounds_member |= is_escaped || matches!(key, b"resultType" | b"inputRequests");
-            spelling |= is_like_written(key, &ROUND_MEMBERS);
-            skip_value(frame, at)
-        });
-        // What is no object, or not JSON, is passed over as any other value.
-        let end = walked.or_else(|| skip_value(frame, at))?;
-        Some((end, spelling))
-    }
-
-    /// Looks at the names in the `error` that starts at `at`, as [`read_result`](Self::read_result) does.
-    fn read_error(frame: &[u8], at: usize) -> Option<(usize, bool)> {
-        let mut spelling = false;
-        let walked = each_key(frame, at, |key, at| {
-            spelling |= is_like_written(key, &ERROR_MEMBERS);
-            skip_value(frame, at)
-        });
-        Some((walked.or_else(|| skip_value(frame, at))?, spelling))
     }
 
     /// Returns the method of `frame`, of which this is the index, without looking at the rest of it.
@@ -338,7 +317,7 @@ impl<'a> Frame<'a> {
     /// Returns the frame's own id; `None` where it has none or one that is not an id.
     #[inline]
     pub fn id(self) -> Option<Id> {
-        self.id_at(self.index.id.as_ref()?)
+        self.index.id_in(self.text.as_bytes())
     }
 
     /// Returns the method, if it has one.
@@ -404,15 +383,19 @@ impl<'a> Frame<'a> {
         Ok(value.and_then(|value| self.text.get(value)))
     }
 
-    /// Returns the id that stands in `range`.
-    fn id_at(self, range: &Range<usize>) -> Option<Id> {
-        let raw: &RawValue = serde_json::from_str(self.text.get(range.clone())?).ok()?;
-        Id::read(raw)
-    }
-
     fn raw(self, part: FramePart) -> Option<&'a RawValue> {
         serde_json::from_str(self.part(part)?).ok()
     }
+}
+
+/// Calls `each` with every name of a member, as written, of the value that starts at `at`. Returns the position behind the value; one
+/// that is no object has no names, and is passed over as any other.
+fn each_name(frame: &[u8], at: usize, mut each: impl FnMut(&[u8])) -> Option<usize> {
+    let walked = each_key(frame, at, |key, at| {
+        each(key);
+        skip_value(frame, at)
+    });
+    walked.or_else(|| skip_value(frame, at))
 }
 
 /// The id of a message that cannot be passed on, where it has exactly one, so that its sender can get an error.

@@ -112,12 +112,12 @@ impl<'a> Members<'a> {
     /// Refuses members whose names differ in letter case alone from one of these: a reader that does not mind letter case
     /// takes them for each other.
     pub fn refuse_like(&self, names: &[&str], location: &'static str) -> Result<(), WireError> {
-        let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-        if self
-            .members
-            .iter()
-            .any(|(key, _)| is_like(key.as_bytes(), &names))
-        {
+        let is_odd = |key: &str| {
+            names
+                .iter()
+                .any(|name| is_like(key.as_bytes(), &[name.as_bytes()]))
+        };
+        if self.members.iter().any(|(key, _)| is_odd(key)) {
             return Err(WireError::Spelling { location });
         }
         Ok(())

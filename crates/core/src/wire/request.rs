@@ -60,18 +60,18 @@ pub enum UnsupportedQuestion {
     },
 }
 
-/// The members of a question that say what is asked.
-const NAMES: [&str; 7] = [
-    "mode",
-    "message",
-    "requestedSchema",
-    "url",
-    "elicitationId",
-    "task",
-    "_meta",
-];
-
 impl ElicitRequest {
+    /// The members of the params that one revision or another knows.
+    pub const MEMBERS: [&str; 7] = [
+        "mode",
+        "message",
+        "requestedSchema",
+        "url",
+        "elicitationId",
+        "task",
+        "_meta",
+    ];
+
     /// Reads the params of `elicitation/create` as `revision` defines them.
     ///
     /// An absent `mode` means form (2025-11-25, elicitation). On 2025-06-18 a `mode` of form is passed over, since
@@ -79,7 +79,7 @@ impl ElicitRequest {
     /// and passed over on 2026-07-28, which dropped it.
     pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
-        members.refuse_like(&NAMES, "params")?;
+        members.refuse_like(&Self::MEMBERS, "params")?;
         let mode = read_mode(&members)?;
         if !revision.has_mode(mode) {
             return Err(WireError::ModeNotInRevision { mode, revision });

@@ -18,6 +18,8 @@ use crate::{AskedVia, RelaySettings, StreamId, Timestamp};
 pub(super) struct Fixed {
     pub(super) admit: Option<Admission>,
     pub(super) plan: Option<Planned>,
+    /// The message of the question that is for people, where one is.
+    pub(super) people_for: Option<&'static str>,
     pub(super) approved: Mutex<Vec<String>>,
     /// `true` once the rules are others, which refuse every call.
     pub(super) refuses_now: AtomicBool,
@@ -35,8 +37,11 @@ impl Decisions for Fixed {
         &self,
         _: Timestamp,
         _: Option<(&CallSummary, Option<&ToolFacts>)>,
-        _: QuestionParts<'_>,
+        question: QuestionParts<'_>,
     ) -> Planned {
+        if self.people_for == Some(question.request.message()) {
+            return Planned::People(Box::new(people()));
+        }
         self.plan
             .clone()
             .unwrap_or(Planned::Caller { open_for: None })

@@ -35,16 +35,10 @@ fn question(id: u64) -> String {
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     world.server_sends(&question(id));
-    run(world);
+    world.run_record();
     let mut after = world.open_to_people();
     after.retain(|record| !before.contains(record));
     after.pop().expect("people are asked the question")
-}
-
-fn run(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
 }
 
 /// Returns what is said of the question: the tool it is taken to be for, and what else it may be for.
@@ -141,7 +135,7 @@ fn every_call_that_may_be_meant_is_handed_back_and_none_is_lost() {
         "{back:?}"
     );
     assert!(world.answer(&record, Action::Accept));
-    run(&mut world);
+    world.run_record();
     server_ends(&mut world, 11, "built");
     server_ends(&mut world, 12, "deployed");
     assert_eq!(results(&mut world), [], "nobody waits");
@@ -159,7 +153,7 @@ fn with_its_answer_no_call_is_held_any_longer() {
     call(&mut world, 12, "deploy");
     let record = asks(&mut world, 1);
     assert!(world.answer(&record, Action::Accept));
-    run(&mut world);
+    world.run_record();
     world.pass_time(Duration::from_secs(51));
     assert_eq!(
         results(&mut world),
@@ -176,14 +170,14 @@ fn a_question_outlives_the_call_it_was_wrongly_taken_to_be_for() {
     call(&mut world, 12, "deploy");
     let record = asks(&mut world, 1);
     server_ends(&mut world, 12, "deployed");
-    run(&mut world);
+    world.run_record();
     assert_eq!(
         world.open_to_people(),
         std::slice::from_ref(&record),
         "`build` may have asked"
     );
     server_ends(&mut world, 11, "built");
-    run(&mut world);
+    world.run_record();
     assert!(
         world.open_to_people().is_empty(),
         "nobody is left who may have asked"
@@ -201,15 +195,15 @@ fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
     call(&mut world, 41, "build");
     for id in (1..=41).filter(|id| *id != 30) {
         server_ends(&mut world, id, "built");
-        run(&mut world);
+        world.run_record();
     }
     assert_eq!(world.open_to_people(), std::slice::from_ref(&record));
     assert!(world.answer(&record, Action::Accept));
-    run(&mut world);
+    world.run_record();
     let answered = world.to_server.back().expect("the server has the answer");
     assert!(answered.contains(r#""id":1,"#), "{answered}");
     server_ends(&mut world, 30, "built");
-    run(&mut world);
+    world.run_record();
     assert_eq!(world.relay.open(), (0, 0));
 }
 
@@ -220,7 +214,7 @@ fn a_call_that_came_after_the_question_is_not_meant() {
     let record = asks(&mut world, 1);
     call(&mut world, 12, "deploy");
     server_ends(&mut world, 11, "built");
-    run(&mut world);
+    world.run_record();
     assert!(world.open_to_people().is_empty());
     assert!(world.store[&record].ended);
 }
@@ -233,11 +227,11 @@ fn a_server_that_is_gone_asks_nobody_any_more() {
         world.call();
     }
     world.server_sends(&question(900));
-    run(&mut world);
+    world.run_record();
     assert_eq!(world.to_client.len(), 1, "asked in one call");
     world.to_client.clear();
     world.tell(Event::ServerGone("killed".to_owned()));
-    run(&mut world);
+    world.run_record();
     let asks = |(_, frame): &&(StreamId, String)| frame.contains("input_required");
     assert_eq!(world.to_client.iter().filter(asks).count(), 0);
 }
@@ -248,7 +242,7 @@ fn the_server_hears_the_answer_that_the_record_has() {
     let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
     call(&mut world, 11, "deploy");
     world.server_sends(&question(900));
-    run(&mut world);
+    world.run_record();
     let own = r#"{"jsonrpc":"2.0","id":900,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
     world
         .relay

@@ -19,9 +19,7 @@ fn refused(world: &mut World, params: &Value) -> Value {
 
 fn refused_text(world: &mut World, frame: &str) -> Value {
     world.server_sends(frame);
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
     let frame = world.to_server.pop_front().expect("the server is told");
     let frame: Value = serde_json::from_str(&frame).unwrap();
     assert_eq!(frame["id"], 900);

@@ -14,12 +14,6 @@ fn read(frame: &str) -> Value {
     serde_json::from_str(frame).unwrap()
 }
 
-fn tell_all(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
-}
-
 #[test]
 fn the_server_is_asked_for_its_newest_revision_whatever_the_client_speaks() {
     for asks in [Asks::Url, Asks::Visit, Asks::Form] {
@@ -92,7 +86,7 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_rounds_clien
     let push =
         json!({"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": question()});
     world.server_sends(&push.to_string());
-    tell_all(&mut world);
+    world.run_record();
     let told = read(&world.to_client.pop_back().unwrap().1);
     let (key, asked) = told["result"]["inputRequests"]
         .as_object()
@@ -109,7 +103,7 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_rounds_clien
     retry["params"]["requestState"] = told["result"]["requestState"].clone();
     retry["params"]["inputResponses"] = json!({ key: reply() });
     world.client_sends(&retry.to_string());
-    tell_all(&mut world);
+    world.run_record();
     let answer = read(&world.to_server.pop_front().unwrap());
     assert_eq!((&answer["id"], &answer["result"]), (&json!(900), &reply()));
 }
@@ -172,7 +166,7 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_clien
         let asked = json!({"method": "elicitation/create", "params": question()});
         let round = json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required", "requestState": "s", "inputRequests": {"who": asked}}});
         world.server_sends(&round.to_string());
-        tell_all(&mut world);
+        world.run_record();
         let push = read(&world.to_client.pop_back().unwrap().1);
         assert_eq!(push["params"]["x-hint"], json!({"a": 1}), "{client}");
         assert_eq!(push["params"]["_meta"], json!({"vendor/x": 2}), "{client}");
@@ -180,7 +174,7 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_clien
         assert_eq!(name["x-widget"], "big", "{client}");
         let answer = json!({"jsonrpc": "2.0", "id": push["id"], "result": reply()});
         world.client_sends(&answer.to_string());
-        tell_all(&mut world);
+        world.run_record();
         let retry = read(&world.to_server.pop_front().unwrap());
         assert_eq!(
             retry["params"]["inputResponses"]["who"],

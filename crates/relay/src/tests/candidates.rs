@@ -93,18 +93,12 @@ fn server_asks(world: &mut World, id: u64) {
     let frame =
         json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
     world.server_sends(&frame.to_string());
-    run(world);
+    world.run_record();
 }
 
 fn server_answers(world: &mut World, id: u64, result: &Value) {
     world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
-    run(world);
-}
-
-fn run(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
 }
 
 fn done() -> Value {
@@ -151,7 +145,7 @@ fn a_question_after_a_cancelled_call_goes_to_the_people_of_its_rule_and_not_to_t
         assert_eq!(world.open_to_people(), [record.as_str()]);
         world.to_server.clear();
         assert!(world.answer(&record, Action::Accept));
-        run(&mut world);
+        world.run_record();
         let told = world.to_server.pop_back().expect("the server is told");
         assert!(
             told.contains("\"id\":1") && told.contains("accept"),

@@ -262,9 +262,7 @@ fn cancels(world: &mut World, id: u64, reason: &str) {
     let params = json!({"requestId": id, "reason": reason});
     let frame = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
     world.client_sends(&frame.to_string());
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
 }
 
 #[test]

@@ -53,19 +53,12 @@ fn call(world: &World, id: u64, tool: &str) -> Value {
         "params": {"name": tool, "arguments": {"n": 1}, "_meta": meta}})
 }
 
-/// The record does its work.
-fn run(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
-}
-
 /// The client sends a request; returns what the server gets of it.
 fn sends(world: &mut World, frame: &Value) -> Option<Value> {
     world.to_server.clear();
     world.to_client.clear();
     world.client_sends(&frame.to_string());
-    run(world);
+    world.run_record();
     sent(world)
 }
 
@@ -92,7 +85,7 @@ fn asks(world: &mut World, request: &Value, state: &str, requests: &Value) {
         json!({"resultType": "input_required", "requestState": state, "inputRequests": requests});
     let frame = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
     world.server_sends(&frame.to_string());
-    run(world);
+    world.run_record();
 }
 
 fn completes(world: &mut World, request: &Value) {
@@ -122,7 +115,7 @@ fn approved_and_asked(world: &mut World) -> (Value, Value, Value) {
     assert_eq!(sends(world, &call), None, "people are asked first");
     let open = world.open_to_people();
     assert!(world.answer(&open[0], Action::Accept));
-    run(world);
+    world.run_record();
     let request = sent(world).expect("the approved call");
     asks(world, &request, "s1", &json!({"who": question()}));
     let round = told(world);
@@ -398,10 +391,10 @@ fn a_call_whose_arguments_an_approver_changed_is_retried_with_those_of_its_clien
     let tools = json!([{"name": "delete", "inputSchema": schema}]);
     let listed = json!({"jsonrpc": "2.0", "id": list["id"], "result": {"resultType": "complete", "tools": tools}});
     world.server_sends(&listed.to_string());
-    run(&mut world);
+    world.run_record();
     let open = world.open_to_people();
     assert!(world.answer_with(&open[0], Action::Accept, r#"{"/n":7}"#));
-    run(&mut world);
+    world.run_record();
     let request = sent(&mut world).expect("the approved call");
     assert_eq!(request["params"]["arguments"], json!({"n": 7}));
     asks(&mut world, &request, "s1", &json!({"who": question()}));

@@ -1,64 +1,28 @@
 //! Rounds of which one part is the caller's to answer and another is other people's, and what no round may ask for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
-use super::approvals::people;
+use super::approvals::{Fixed, settings};
 use super::world::{Asks, World};
 use crate::RelaySettings;
-use crate::Timestamp;
-use crate::decisions::{
-    Admission, Approval, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
-};
 
 const ROUNDS: Revision = Revision::V2026_07_28;
 
 /// Rules that give the question `Where?` to people; all else is the caller's.
-#[derive(Debug)]
-struct ByMessage;
-
-impl Decisions for ByMessage {
-    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
-        Admission::Free
-    }
-
-    fn plan(
-        &self,
-        _: Timestamp,
-        _: Option<(&CallSummary, Option<&ToolFacts>)>,
-        question: QuestionParts<'_>,
-    ) -> Planned {
-        match question.request.message() {
-            "Where?" => Planned::People(Box::new(people())),
-            _ => Planned::Caller { open_for: None },
-        }
-    }
-
-    fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
-
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+fn rules() -> RelaySettings {
+    let fixed = Fixed {
+        people_for: Some("Where?"),
+        ..Fixed::default()
+    };
+    settings(fixed).0
 }
 
 /// A session under rules in which the test itself speaks for the client, the server and people.
 fn session() -> World {
-    let settings = RelaySettings {
-        decisions: Some(Arc::new(ByMessage)),
-        ..RelaySettings::default()
-    };
-    let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
+    let mut world = World::with(rules(), ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
     world.people = None;
     world.to_server.clear();
     world.to_client.clear();
@@ -72,15 +36,9 @@ fn call(world: &World) -> Value {
         "params": {"name": "read", "arguments": {}, "_meta": meta}})
 }
 
-fn run(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
-}
-
 fn sends(world: &mut World, frame: &Value) {
     world.client_sends(&frame.to_string());
-    run(world);
+    world.run_record();
 }
 
 fn sent(world: &mut World) -> Option<Value> {
@@ -109,7 +67,7 @@ fn asked(world: &mut World, requests: &Value) -> Value {
         json!({"resultType": "input_required", "requestState": "s1", "inputRequests": requests});
     let frame = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
     world.server_sends(&frame.to_string());
-    run(world);
+    world.run_record();
     call
 }
 
@@ -147,7 +105,7 @@ fn a_wrong_or_missing_answer_of_the_caller_is_asked_again_while_people_think() {
         assert!(told(&mut world).is_none(), "the call is held for people");
         let open = world.open_to_people();
         assert!(world.answer(&open[0], Action::Accept));
-        run(&mut world);
+        world.run_record();
         let made_again = sent(&mut world).expect("the call is made again");
         let brought = &made_again["params"]["inputResponses"];
         assert_eq!(brought["who"], right["who"], "{made_again}");
@@ -192,13 +150,13 @@ fn the_roots_of_a_round_are_asked_for_while_people_think() {
         let open = world.open_to_people();
         if people_first {
             assert!(world.answer(&open[0], Action::Accept));
-            run(&mut world);
+            world.run_record();
         }
         sends(&mut world, &retry(&call, &round, 12, &answers));
         if !people_first {
             assert_eq!((told(&mut world), sent(&mut world)), (None, None), "held");
             assert!(world.answer(&open[0], Action::Accept));
-            run(&mut world);
+            world.run_record();
         }
         let made_again = sent(&mut world).expect("the call is made again");
         let brought = &made_again["params"]["inputResponses"];
@@ -214,7 +172,7 @@ fn a_client_that_does_not_come_back_with_its_roots_holds_no_place_for_a_day() {
     asked(&mut world, &requests);
     let open = world.open_to_people();
     assert!(world.answer(&open[0], Action::Accept));
-    run(&mut world);
+    world.run_record();
     world.pass_time(Duration::from_mins(9));
     assert_eq!(world.relay.open(), (1, 1));
     world.pass_time(Duration::from_mins(2));
@@ -289,13 +247,9 @@ fn under_rules_links_that_cannot_be_read_reach_nobody() {
         (error("-32042", &json!({"mode": "form"})), false),
         (r#""error":{"code":-32042,"message":"m"}"#.to_owned(), false),
     ] {
-        let settings = RelaySettings {
-            decisions: Some(Arc::new(ByMessage)),
-            ..RelaySettings::default()
-        };
         let (client, server) = (Revision::V2025_11_25, Revision::V2025_11_25);
         let mut world =
-            World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
+            World::with(rules(), client, Capability::BOTH, server, Asks::Nothing).opened();
         world.people = None;
         world.to_server.clear();
         world.to_client.clear();
@@ -307,7 +261,7 @@ fn under_rules_links_that_cannot_be_read_reach_nobody() {
             r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
             request["id"]
         ));
-        run(&mut world);
+        world.run_record();
         assert_eq!(
             world.open_to_people().len(),
             usize::from(people_are_asked),
@@ -335,7 +289,7 @@ fn under_rules_a_result_that_asks_in_other_words_reaches_nobody() {
         let result = json!({"resultType": kind, "requestState": "s", "inputRequests": requests});
         let frame = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
         world.server_sends(&frame.to_string());
-        run(&mut world);
+        world.run_record();
         let said = told(&mut world).expect("the call ends");
         assert!(said["error"]["code"].is_i64(), "{kind}: {said}");
     }

@@ -11,12 +11,6 @@ fn world() -> World {
     World::new(ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened()
 }
 
-fn tell_all(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
-}
-
 /// A question, under the state that the server gives to every call.
 fn required(id: &Value) -> String {
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
@@ -33,7 +27,7 @@ fn asked(world: &mut World, argument: u64) -> Value {
     world.client_sends(&call.to_string());
     world.to_server.clear();
     world.server_sends(&required(&call["id"]));
-    tell_all(world);
+    world.run_record();
     let (_, told) = world.to_client.pop_back().unwrap();
     assert!(told.contains("input_required"), "{told}");
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -67,7 +61,7 @@ fn two_calls_under_one_state_are_told_apart() {
         let calls = arguments.map(|argument| asked(&mut world, argument));
         retry(&mut world, &calls[1], 21, "Bob");
         retry(&mut world, &calls[0], 20, "Ada");
-        tell_all(&mut world);
+        world.run_record();
         let mut retry_answers = answers(&mut world);
         retry_answers.sort_by_key(|(id, _)| *id);
         assert_eq!(retry_answers, [(20, json!("Ada")), (21, json!("Bob"))]);
@@ -86,7 +80,7 @@ fn a_retry_goes_on_as_it_came() {
     call["params"]["inputResponses"] = json!({"who": null});
     let retry = call.to_string().replace("null", reply);
     world.client_sends(&retry);
-    tell_all(&mut world);
+    world.run_record();
     let sent = world.to_server.pop_front().unwrap();
     assert!(sent.contains(reply), "{sent}");
     let sent: Value = serde_json::from_str(&sent).unwrap();
@@ -102,10 +96,10 @@ fn an_answer_given_in_the_inbox_first_is_the_one_that_counts() {
     let call = asked(&mut world, 1);
     let record = world.store.keys().next().unwrap().clone();
     assert!(world.answer(&record, Action::Accept));
-    tell_all(&mut world);
+    world.run_record();
     assert_eq!(world.store[&record].deliveries, 0, "nobody came for it yet");
     retry(&mut world, &call, 20, "Bob");
-    tell_all(&mut world);
+    world.run_record();
     assert_eq!(answers(&mut world), [(20, json!("Ada"))]);
     assert_eq!(world.store[&record].deliveries, 1);
     assert_eq!(world.relay.open().1, 0);
@@ -117,7 +111,7 @@ fn an_answer_that_nobody_comes_for_does_not_wait_for_ever() {
     asked(&mut world, 1);
     let record = world.store.keys().next().unwrap().clone();
     assert!(world.answer(&record, Action::Accept));
-    tell_all(&mut world);
+    world.run_record();
     world.pass_time(crate::RelaySettings::default().open_for);
     assert_eq!(world.relay.open(), (0, 0));
     assert_eq!(world.undelivered(), [record.as_str()]);
@@ -135,7 +129,7 @@ fn a_call_under_the_id_of_one_whose_question_is_being_written_is_answered() {
     other["params"]["arguments"] = json!({"n": 2});
     world.to_server.clear();
     world.client_sends(&other.to_string());
-    tell_all(&mut world);
+    world.run_record();
     let (_, told) = world.to_client.pop_back().unwrap();
     assert!(told.contains("input_required"), "{told}");
     let sent = world.to_server.pop_front().unwrap();

@@ -265,14 +265,10 @@ fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
             "who": {"method": "elicitation/create", "params": form},
             "thought": {"method": "sampling/createMessage", "params": {"maxTokens": 5}}}}});
     world.server_sends(&required.to_string());
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
     let record = world.open_to_people()[0].clone();
     assert!(world.answer(&record, mcp_elicit_core::wire::Action::Accept));
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
     let told = on_the_way(world.to_client.iter().map(|(_, frame)| frame));
     let asked = told.last().expect("the client is sent its part");
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
@@ -282,9 +278,7 @@ fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
     retry["params"]["inputResponses"] = serde_json::json!({"thought": {"model": "m"}});
     world.to_client.clear();
     world.client_sends(&retry.to_string());
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
+    world.run_record();
     let sent = on_the_way(world.to_server.iter())
         .pop()
         .expect("the call is made again");

@@ -41,12 +41,6 @@ fn started(world: &mut World) -> Vec<u64> {
         .collect()
 }
 
-fn run(world: &mut World) {
-    while let Some(event) = world.events.pop_front() {
-        world.tell(event);
-    }
-}
-
 /// The server asks; the question's record.
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
@@ -56,7 +50,7 @@ fn asks(world: &mut World, id: u64) -> String {
     let frame =
         json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
     world.server_sends(&frame.to_string());
-    run(world);
+    world.run_record();
     let mut after = world.open_to_people();
     after.retain(|record| !before.contains(record));
     after.pop().expect("people are asked the question")
@@ -65,12 +59,12 @@ fn asks(world: &mut World, id: u64) -> String {
 fn ends(world: &mut World, id: u64) {
     let result = json!({"content": [{"type": "text", "text": format!("done {id}")}]});
     world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
-    run(world);
+    world.run_record();
 }
 
 fn answer(world: &mut World, record: &str) {
     assert!(world.answer(record, Action::Accept));
-    run(world);
+    world.run_record();
 }
 
 /// A call of this tool that asks and is answered.
@@ -376,7 +370,7 @@ fn an_approved_call_that_the_rules_refuse_by_the_time_its_turn_comes_is_not_made
     let (mut world, rules) = one_waits();
     rules.set(approve());
     call(&mut world, 14, "deploy");
-    run(&mut world);
+    world.run_record();
     let open = world.open_to_people();
     answer(&mut world, &open[0]);
     assert_eq!(started(&mut world), Vec::<u64>::new(), "it waits");
@@ -402,7 +396,7 @@ fn an_approved_call_goes_on_at_its_turn_where_rules_still_want_approval() {
     let (mut world, rules) = one_waits();
     rules.set(approve());
     call(&mut world, 14, "deploy");
-    run(&mut world);
+    world.run_record();
     let open = world.open_to_people();
     answer(&mut world, &open[0]);
     rules.set(Admission::Free);

@@ -130,6 +130,13 @@ impl World {
         self.effects();
     }
 
+    /// Lets the record do its work.
+    pub(super) fn run_record(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            self.tell(event);
+        }
+    }
+
     pub(super) fn pass_time(&mut self, by: Duration) {
         self.now = self.now.after(by);
         self.relay.tick(self.now);
