@@ -210,7 +210,8 @@ impl Relay {
             self.fail(now, key, &refusal);
             return ServerForward::Handled;
         }
-        if let Err(refusal) = self.judge_task(now, key, frame) {
+        let judged = self.judge_task(now, key, frame);
+        if let Err(refusal) = judged.and_then(|()| self.judge_links(now, key, frame)) {
             self.calls.end_upstream(key);
             self.fail(now, key, &refusal);
             return ServerForward::Handled;
@@ -257,7 +258,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind()?;
-        if says(frame, FramePart::Error, "code", requires_urls) {
+        if wants_links(frame) {
             return Some(ElicitationMessage::UrlRequired);
         }
         let in_rounds = self.server.asks_in_results();
@@ -508,6 +509,11 @@ fn resembles_question(method: &str) -> bool {
     let folded = method::folded(method);
     folded == method::CREATE
         || (folded != method && [method::TASK_STATUS, method::COMPLETE].contains(&folded.as_str()))
+}
+
+/// Returns whether the response is an error that wants links visited.
+pub(crate) fn wants_links(frame: Frame<'_>) -> bool {
+    says(frame, FramePart::Error, "code", requires_urls)
 }
 
 /// Returns whether this code of an error wants links visited, however the number is written.

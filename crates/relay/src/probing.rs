@@ -7,11 +7,11 @@
 
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::era::Server;
 use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::ErrorResponse;
+use crate::from_server::wants_links;
 use crate::negotiation::declare;
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -189,8 +189,15 @@ impl Relay {
 
     /// Returns the response to an opening that the server has refused with this error, a whole frame.
     fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
-        if let Some(error) = error.and_then(error_of) {
-            return message::error(Some(id), &error);
+        let judges_nothing = self.settings.decisions.is_none();
+        // No rule speaks of an opening, so its links reach nobody where rules decide.
+        let may_pass = |frame: &Frame<'_>| judges_nothing || !wants_links(*frame);
+        let index = error.and_then(|error| FrameIndex::at(error.as_bytes()));
+        let frame = error
+            .zip(index.as_ref())
+            .map(|(text, index)| Frame::of_text(text, index));
+        if let Some(error) = frame.filter(may_pass).and_then(Frame::error) {
+            return message::error(Some(id), error);
         }
         let why = format!("{} answers neither era", self.shown_server());
         ErrorResponse::new(-32603, why).to_response(id)
@@ -236,9 +243,4 @@ impl Relay {
             self.tell_client(stream, frame, true);
         }
     }
-}
-
-fn error_of(text: &str) -> Option<Box<RawValue>> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    Frame::of_text(text, &index).error().map(ToOwned::to_owned)
 }

@@ -175,18 +175,18 @@ impl Relay {
         decisions.plan(now, call, question)
     }
 
-    /// Returns `true` if no rule gives any of these questions of a call to others than the caller, or refuses it.
+    /// Returns `true` if no rule gives any of these questions to others than the caller, or refuses it.
     pub(crate) fn all_for_caller<'q>(
         &mut self,
         now: Timestamp,
-        call: CallId,
+        asking: &Attribution,
         mut questions: impl Iterator<Item = &'q ElicitRequest>,
     ) -> bool {
         self.settings.decisions.is_none()
             || questions.all(|request| {
                 // One that is illegal is refused when it is asked.
                 let form = check(request).ok().and_then(|checked| checked.form);
-                let plan = self.planned(now, &call.into(), request, form.as_ref());
+                let plan = self.planned(now, asking, request, form.as_ref());
                 matches!(plan.planned, Planned::Caller { .. })
             })
     }

@@ -1,13 +1,13 @@
 //! `-32042`: links that a person must visit before a call can be made again (2025-11-25).
 
-use crate::asks::Ask;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::{Complete, Frame, Mode, UrlRequired};
 use serde_json::value::RawValue;
 
-use crate::asks::Origin;
+use crate::asks::{Ask, Attribution, Origin};
 use crate::frame_edit::ErrorResponse;
+use crate::from_server::wants_links;
 use crate::url_demand::UrlDemand;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 
@@ -24,7 +24,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ServerForward {
         let declared = self.client.capability(self.calls.get(key));
-        if !self.urls_for_caller(now, key, frame) {
+        if !self.urls_for_caller(now, &key.into(), frame) {
             return self.take_urls(now, key, frame);
         }
         let client_can = self.client.is_pushed_to()
@@ -38,8 +38,30 @@ impl Relay {
         self.take_urls(now, key, frame)
     }
 
+    /// Judges the links in a response to a request in which the gateway asks nobody. `Err` where they are not the caller's.
+    pub(crate) fn judge_links(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        frame: Frame<'_>,
+    ) -> Result<(), ErrorResponse> {
+        let is_asked_in = self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.kind().is_some());
+        if self.settings.decisions.is_none() || is_asked_in || !wants_links(frame) {
+            return Ok(());
+        }
+        // A task is of a call that has ended here.
+        if self.urls_for_caller(now, &Attribution::default(), frame) {
+            return Ok(());
+        }
+        let why = "the server wants links visited, and the rules leave none of them to the caller of such a request";
+        Err(ErrorResponse::new(-32000, why))
+    }
+
     /// Returns `true` if no rule has others asked for the visits, or refuses them.
-    fn urls_for_caller(&mut self, now: Timestamp, key: CallId, frame: Frame<'_>) -> bool {
+    fn urls_for_caller(&mut self, now: Timestamp, asking: &Attribution, frame: Frame<'_>) -> bool {
         if self.settings.decisions.is_none() {
             return true;
         }
@@ -47,7 +69,8 @@ impl Relay {
             .error()
             .and_then(|error| UrlRequired::parse(error).ok());
         // What cannot be read cannot be judged, and a client that is less strict may read it.
-        required.is_some_and(|required| self.all_for_caller(now, key, required.elicitations.iter()))
+        required
+            .is_some_and(|required| self.all_for_caller(now, asking, required.elicitations.iter()))
     }
 
     /// The gateway asks for the visits.

@@ -274,6 +274,58 @@ fn under_rules_links_that_cannot_be_read_reach_nobody() {
 }
 
 #[test]
+fn under_rules_links_in_other_responses_reach_only_whom_they_are_for() {
+    let error = |id: &Value, message: &str| {
+        let item = json!({"mode": "url", "message": message, "url": "https://a.example/", "elicitationId": "e"});
+        let data = json!({"elicitations": [item]});
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32042, "message": "m", "data": data}})
+    };
+    for method in ["tasks/result", "tools/list", "completion/complete"] {
+        for (message, is_callers) in [("Where?", false), ("Who?", true)] {
+            let revision = Revision::V2025_11_25;
+            let mut world =
+                World::with(rules(), revision, Capability::BOTH, revision, Asks::Nothing).opened();
+            world.people = None;
+            world.to_server.clear();
+            world.to_client.clear();
+            let params = json!({"taskId": "t-1"});
+            let request = json!({"jsonrpc": "2.0", "id": 11, "method": method, "params": params});
+            sends(&mut world, &request);
+            let request = sent(&mut world).expect("the request");
+            world.server_sends(&error(&request["id"], message).to_string());
+            let said = told(&mut world).expect("the request ends");
+            let has_links = said["error"]["code"] == -32042;
+            assert_eq!(has_links, is_callers, "{method}: {said}");
+            assert_eq!(
+                said.to_string().contains("example"),
+                is_callers,
+                "{method}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn under_rules_the_links_of_a_refused_opening_reach_nobody() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::with(rules(), revision, Capability::BOTH, revision, Asks::Nothing);
+    world.people = None;
+    let info = json!({"name": "c", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+    let opening = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    sends(&mut world, &opening);
+    let item = json!({"mode": "url", "message": "Who?", "url": "https://a.example/", "elicitationId": "e"});
+    let error = json!({"code": -32042, "message": "m", "data": {"elicitations": [item]}});
+    while let Some(request) = sent(&mut world) {
+        let refusal = json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+        world.server_sends(&refusal.to_string());
+    }
+    let said = told(&mut world).expect("the opening ends");
+    assert_eq!(said["error"]["code"], -32603, "{said}");
+    assert!(!said.to_string().contains("example"), "{said}");
+}
+
+#[test]
 fn under_rules_a_result_that_asks_in_other_words_reaches_nobody() {
     let requests = json!({"where": question("Where?")});
     for kind in [
