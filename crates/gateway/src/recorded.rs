@@ -177,8 +177,7 @@ fn question_of(recorded: &RecordedCall<'_>, gaps: &mut Vec<&'static str>) -> Que
         ElicitRequest::Form { schema, .. } => Form::parse(schema.get()).ok(),
         ElicitRequest::Url { .. } => None,
     };
-    let message = request.message();
-    let credentials = |form: &Form| !secrecy::inspect(form, message).is_empty();
+    let credentials = |form: &Form| !secrecy::inspect_request(&request, form).is_empty();
     question_facts(QuestionParts {
         request: &request,
         form: form.as_ref(),

@@ -44,6 +44,9 @@ impl Relay {
         if let Some(refused) = self.refuse_other_spelling(frame, method) {
             return refused;
         }
+        if let Some(refused) = self.refuse_foreign_task(frame, method) {
+            return refused;
+        }
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
         }
@@ -66,14 +69,16 @@ impl Relay {
         }
     }
 
-    /// Refuses, under rules, a method that is nearly that of a call or of a task. It is judged as none, and a server that is not strict may
-    /// take it for one.
+    /// Refuses a method that is nearly that of a call or of a task, under rules and where tasks are kept apart. It is judged as none, and a
+    /// server that is not strict may take it for one.
     fn refuse_other_spelling(
         &mut self,
         frame: ClientFrame<'_>,
         method: &str,
     ) -> Option<ClientForward> {
-        self.settings.decisions.as_ref()?;
+        if self.settings.decisions.is_none() && self.settings.task_caller.is_none() {
+            return None;
+        }
         let usual = method::folded(method);
         let is_judged = CallKind::of_method(&usual).is_some() || usual.starts_with("tasks/");
         if usual == method || !is_judged {
@@ -157,6 +162,7 @@ impl Relay {
         call.rounds_mut().set_retry_answers(carried.into_answers());
         call.set_log_level(self.requested_log_level(*frame));
         call.set_lists_tools(frame.method() == Some("tools/list"));
+        call.set_lists_tasks(frame.method() == Some("tasks/list"));
         if self.calls.by_upstream(&id).is_some()
             || self.past_calls.has(&id)
             || id.as_json().contains(OWN)

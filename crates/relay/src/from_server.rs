@@ -101,6 +101,10 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let params = frame.params();
+        if self.is_of_foreign_task(frame) {
+            tracing::debug!(server = %self.settings.server, "a notification about a task of another caller is not passed on");
+            return ServerForward::Handled;
+        }
         match (method, params) {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, frame, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
@@ -111,6 +115,9 @@ impl Relay {
                 self.catalog.forget();
                 self.forward_beside(via)
             }
+            (_, Some(params)) if self.may_hold_questions(frame) => {
+                self.task_status(now, via, params)
+            }
             _ if resembles_question(method) => {
                 // A client that is not strict may take it for a question, which nobody has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
@@ -118,6 +125,12 @@ impl Relay {
             }
             _ => self.forward_beside(via),
         }
+    }
+
+    /// Returns whether rules have to judge a notification that is none of those that ask.
+    fn may_hold_questions(&self, frame: Frame<'_>) -> bool {
+        self.settings.decisions.is_some()
+            && frame.sole_member(FramePart::Params, "inputRequests") != Ok(None)
     }
 
     /// The status of a task is not passed on where its questions are not the caller's.
@@ -191,6 +204,11 @@ impl Relay {
 
     pub(crate) fn server_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ServerForward {
         let Some(id) = frame.id() else {
+            if self.settings.decisions.is_some() {
+                // It answers no request, so that no rule can judge what it may ask.
+                tracing::warn!(server = %self.settings.server, "dropped a response whose id is none");
+                return ServerForward::Handled;
+            }
             return FORWARD_TO_SESSION;
         };
         if let Some(down) = self.probe_answered(now, &id, frame) {
@@ -216,6 +234,16 @@ impl Relay {
             self.fail(now, key, &refusal);
             return ServerForward::Handled;
         }
+        self.note_task_owner(key, frame);
+        match self.own_tasks(key, frame) {
+            Ok(None) => {}
+            Ok(Some(text)) => return self.finish_with(now, key, text),
+            Err(refusal) => {
+                self.calls.end_upstream(key);
+                self.fail(now, key, &refusal);
+                return ServerForward::Handled;
+            }
+        }
         match self.elicitation_in(key, frame) {
             Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, frame),
             Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, frame),
@@ -231,11 +259,7 @@ impl Relay {
     /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
     /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
     fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
-        let has_questions = |asked: &str| asked != "null";
-        frame.index().has_rounds_member
-            && self.server.pushes_questions()
-            && (says(frame, FramePart::Result, "resultType", asks_or_may)
-                || says(frame, FramePart::Result, "inputRequests", has_questions))
+        self.server.pushes_questions() && asks_in_rounds(frame)
     }
 
     /// The refusal of what a server says in a revision that was not agreed on.
@@ -258,12 +282,26 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind()?;
-        if wants_links(frame) {
+        if self.wants_links(frame) {
             return Some(ElicitationMessage::UrlRequired);
         }
         let in_rounds = self.server.asks_in_results();
         (in_rounds && says(frame, FramePart::Result, "resultType", asks))
             .then_some(ElicitationMessage::InputRequired)
+    }
+
+    /// Returns whether the response is an error that wants links visited. Where rules decide, one whose code is no plain number counts,
+    /// since other readers may take it for that.
+    pub(crate) fn wants_links(&self, frame: Frame<'_>) -> bool {
+        let is_judged = self.settings.decisions.is_some();
+        says(frame, FramePart::Error, "code", |code| {
+            requires_urls(code) || (is_judged && !is_plain_code(code))
+        })
+    }
+
+    /// Returns whether the answer to an opening asks something, which it cannot.
+    pub(crate) fn opening_asks(&self, frame: Frame<'_>) -> bool {
+        self.settings.decisions.is_some() && asks_in_rounds(frame)
     }
 
     /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
@@ -277,11 +315,15 @@ impl Relay {
     ) -> Option<T> {
         self.calls.end_upstream(key);
         let revision = self.server.revision_or_latest();
-        let required = match read(part?) {
-            Ok(required) => required,
-            Err(defect) => {
+        let required = match part.map(read) {
+            Some(Ok(required)) => required,
+            Some(Err(defect)) => {
                 let refusal = ErrorResponse::fault(PeerFault::from(defect), revision);
                 self.fail(now, key, &refusal);
+                return None;
+            }
+            None => {
+                self.fail(now, key, &unreadable());
                 return None;
             }
         };
@@ -302,13 +344,7 @@ impl Relay {
     ) -> ServerForward {
         if let Some(text) = self.with_approval(key, frame) {
             self.approvals.forget(key);
-            if let Some(index) = FrameIndex::at(text.as_bytes())
-                && let ServerForward::AsIs { stream, last } =
-                    self.finish(now, key, Frame::of_text(&text, &index))
-            {
-                self.tell_client(stream, text, last);
-            }
-            return ServerForward::Handled;
+            return self.finish_with(now, key, text);
         }
         self.calls.end_upstream(key);
         if self.became_task(key, frame) {
@@ -343,6 +379,17 @@ impl Relay {
                 ServerForward::Handled
             }
         }
+    }
+
+    /// The server is done with a call, and the client gets this text for its answer.
+    fn finish_with(&mut self, now: Timestamp, key: CallId, text: String) -> ServerForward {
+        if let Some(index) = FrameIndex::at(text.as_bytes())
+            && let ServerForward::AsIs { stream, last } =
+                self.finish(now, key, Frame::of_text(&text, &index))
+        {
+            self.tell_client(stream, text, last);
+        }
+        ServerForward::Handled
     }
 
     /// The answer that a call brought while nobody waited goes to who waits now.
@@ -481,7 +528,13 @@ impl Relay {
     }
 }
 
-/// Returns whether this member of an object says so. Where two readers could see different values of it, it does if either could.
+/// The refusal of a response that is not JSON.
+pub(crate) fn unreadable() -> ErrorResponse {
+    ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
+}
+
+/// Returns whether this member of an object says so. Where two readers could see different values of it, or the object cannot be read,
+/// it does if it could for any reader.
 fn says(
     frame: Frame<'_>,
     part: FramePart,
@@ -498,22 +551,33 @@ fn says(
     };
     match object.map(|object| Members::read(object, member)) {
         Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-        Some(Err(WireError::Duplicate { .. })) => true,
-        Some(Err(_)) | None => false,
+        Some(Err(_)) | None => frame
+            .part(part)
+            .is_some_and(|object| object.starts_with('{')),
     }
+}
+
+/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
+fn asks_in_rounds(frame: Frame<'_>) -> bool {
+    let has_questions = |asked: &str| asked != "null";
+    frame.index().has_rounds_member
+        && (says(frame, FramePart::Result, "resultType", asks_or_may)
+            || says(frame, FramePart::Result, "inputRequests", has_questions))
 }
 
 /// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
 /// case nor spaces nor whether there is an id.
 fn resembles_question(method: &str) -> bool {
     let folded = method::folded(method);
-    folded == method::CREATE
+    method == method::CREATE
+        || method::is_like_create(method)
         || (folded != method && [method::TASK_STATUS, method::COMPLETE].contains(&folded.as_str()))
 }
 
-/// Returns whether the response is an error that wants links visited.
-pub(crate) fn wants_links(frame: Frame<'_>) -> bool {
-    says(frame, FramePart::Error, "code", requires_urls)
+/// Returns whether this code of an error is a number as JSON-RPC has them.
+fn is_plain_code(code: &str) -> bool {
+    let digits = code.strip_prefix('-').unwrap_or(code);
+    digits.len() < 16 && !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Returns whether this code of an error wants links visited, however the number is written.

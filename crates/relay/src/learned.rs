@@ -1,11 +1,12 @@
 //! Facts learned of a server and its clients, in a form that outlives the process: which calls were seen to ask for certain,
-//! and how long clients were seen to wait.
+//! how long clients were seen to wait, and which caller began which task.
 
 use serde::{Deserialize, Serialize};
 
 use crate::asking_targets::LearnedAsker;
 use crate::client_waits::LearnedWait;
 use crate::settings::RelaySettings;
+use crate::task_owners::LearnedTask;
 
 /// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ pub struct Learned {
     askers: Vec<LearnedAsker>,
     /// Clients that were seen to give up.
     waits: Vec<LearnedWait>,
+    /// Tasks and the callers that began them.
+    #[serde(default)]
+    tasks: Vec<LearnedTask>,
 }
 
 impl RelaySettings {
@@ -21,7 +25,8 @@ impl RelaySettings {
     pub fn newly_learned(&self) -> Option<Learned> {
         let askers = self.askers.take_changed();
         let waits = self.client_waits.take_changed();
-        (askers || waits).then(|| self.learned())
+        let tasks = self.task_owners.take_changed();
+        (askers || waits || tasks).then(|| self.learned())
     }
 
     /// Returns all that was learned.
@@ -29,6 +34,7 @@ impl RelaySettings {
         Learned {
             askers: self.askers.certain(),
             waits: self.client_waits.known(),
+            tasks: self.task_owners.known(),
         }
     }
 
@@ -36,6 +42,7 @@ impl RelaySettings {
     pub fn learn(&self, learned: &Learned) {
         self.askers.add(&learned.askers);
         self.client_waits.add(&learned.waits);
+        self.task_owners.add(&learned.tasks);
     }
 }
 

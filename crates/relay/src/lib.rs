@@ -90,6 +90,7 @@ mod server_name;
 mod server_requests;
 mod server_round;
 pub mod settings;
+mod task_owners;
 mod task_questions;
 mod timers;
 mod tool_listing;
@@ -99,6 +100,11 @@ mod unattended_calls;
 mod unknown_members;
 mod url_demand;
 mod url_required;
+
+/// Returns whether a text is JSON. The scan of a frame skips values without reading them.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
 
 #[cfg(test)]
 mod tests;
@@ -133,6 +139,7 @@ pub use request_state::StateSeal;
 use round_states::RoundStates;
 use server_requests::ServerRequests;
 pub use settings::{Audience, RelaySettings};
+pub use task_owners::TaskOwners;
 use task_questions::TaskQuestions;
 use timers::{Timer, Timers};
 use tool_listing::ToolListing;
@@ -308,6 +315,10 @@ impl Relay {
             };
             return self.server_defect(now, frame, &defect);
         };
+        if self.settings.decisions.is_some() && !is_json(read.text()) {
+            // A rule cannot judge what it cannot read, and a client that is less strict may read it.
+            return self.server_defect(now, frame, "it is not JSON");
+        }
         let forward = match shape {
             Shape::Request => self.server_request(now, call, read),
             Shape::Notification => self.server_notification(now, call, read),

@@ -265,9 +265,9 @@ fn add_past(names: &mut Vec<String>, candidates: &mut Vec<CallSummary>, past: Ve
 /// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
 pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
-        ElicitRequest::Form { message, schema } => {
+        ElicitRequest::Form { schema, .. } => {
             let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
-            let cautions = secrecy::inspect(&form, message)
+            let cautions = secrecy::inspect_request(request, &form)
                 .iter()
                 .map(ToString::to_string)
                 .collect();

@@ -11,7 +11,6 @@ use serde_json::json;
 use crate::era::Server;
 use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::ErrorResponse;
-use crate::from_server::wants_links;
 use crate::negotiation::declare;
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -65,6 +64,8 @@ impl Relay {
         let probe = self.server.take_probe()?;
         self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
+            // No rule speaks of an opening, so that it asks nothing where rules decide.
+            Some(_) if self.opening_asks(frame) => self.probe_refused(now, probe, None),
             Some(result) => self.era_found(&probe, step, id, frame, result.to_owned()),
             None => self.probe_refused(now, probe, Some(frame.text())),
         };
@@ -191,7 +192,7 @@ impl Relay {
     fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
         let judges_nothing = self.settings.decisions.is_none();
         // No rule speaks of an opening, so its links reach nobody where rules decide.
-        let may_pass = |frame: &Frame<'_>| judges_nothing || !wants_links(*frame);
+        let may_pass = |frame: &Frame<'_>| judges_nothing || !self.wants_links(*frame);
         let index = error.and_then(|error| FrameIndex::at(error.as_bytes()));
         let frame = error
             .zip(index.as_ref())

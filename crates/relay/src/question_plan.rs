@@ -165,11 +165,11 @@ impl Relay {
         let Some(decisions) = &self.settings.decisions else {
             return Planned::Caller { open_for: None };
         };
-        let message = request.message();
         let question = QuestionParts {
             request,
             form,
-            has_credentials: form.is_some_and(|form| !secrecy::inspect(form, message).is_empty()),
+            has_credentials: form
+                .is_some_and(|form| !secrecy::inspect_request(request, form).is_empty()),
         };
         let call = call.map(|call| (call, self.catalog.facts_of(call.kind, &call.target)));
         decisions.plan(now, call, question)

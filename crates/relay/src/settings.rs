@@ -8,6 +8,7 @@ use mcp_elicit_core::wire::Capability;
 use crate::asking_targets::AskingTargets;
 use crate::client_waits::ClientWaits;
 use crate::decisions::Decisions;
+use crate::task_owners::TaskOwners;
 
 /// The audience of questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub struct RelaySettings {
     pub askers: AskingTargets,
     /// The times that clients were seen to wait for a call.
     pub client_waits: ClientWaits,
+    /// Which caller began each task of the server.
+    pub task_owners: TaskOwners,
+    /// The caller, where the server cannot tell it from others and its tasks are kept apart from theirs here.
+    pub task_caller: Option<String>,
     /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
     pub client_streams: bool,
     /// The operator's decisions about calls and questions; `None` where there are none.
@@ -101,6 +106,8 @@ impl Default for RelaySettings {
             first_call: 0,
             askers: AskingTargets::default(),
             client_waits: ClientWaits::default(),
+            task_owners: TaskOwners::default(),
+            task_caller: None,
             client_streams: false,
             decisions: None,
         }

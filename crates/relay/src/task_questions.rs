@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::calls::Call;
 use crate::decisions::{Planned, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
+use crate::from_server::unreadable;
 use crate::new_asks::check;
 use crate::past_calls::size_of;
 use crate::{CallId, CallSummary, ClientForward, ClientFrame, Relay, Timestamp};
@@ -164,7 +165,11 @@ impl Relay {
             return Ok(());
         }
         let Some(result) = frame.result() else {
-            return Ok(());
+            return if frame.part(FramePart::Result).is_some() {
+                Err(unreadable())
+            } else {
+                Ok(())
+            };
         };
         if kind.is_some() && names_task {
             let calling = self.calls.get_mut(key).and_then(Call::summary).cloned();

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::asks::{Ask, Attribution, Origin};
 use crate::frame_edit::ErrorResponse;
-use crate::from_server::wants_links;
 use crate::url_demand::UrlDemand;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 
@@ -49,7 +48,7 @@ impl Relay {
             .calls
             .get(key)
             .is_some_and(|call| call.kind().is_some());
-        if self.settings.decisions.is_none() || is_asked_in || !wants_links(frame) {
+        if self.settings.decisions.is_none() || is_asked_in || !self.wants_links(frame) {
             return Ok(());
         }
         // A task is of a call that has ended here.

@@ -232,6 +232,7 @@ fn wire_code(defect: &WireError) -> i32 {
         WireError::NotObject { .. }
         | WireError::Duplicate { .. }
         | WireError::Spelling { .. }
+        | WireError::OtherMode { .. }
         | WireError::Missing { .. }
         | WireError::Type { .. }
         | WireError::TooDeep { .. }

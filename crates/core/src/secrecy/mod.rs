@@ -21,6 +21,7 @@ pub(crate) mod words;
 pub use suspicion::{Confidence, CredentialKind, Suspicion, TextSource};
 
 use crate::form::{Field, Form, Kind, Pattern};
+use crate::wire::{ElicitRequest, members};
 use scan::{Found, Intent, Scan, Style};
 
 /// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order,
@@ -32,6 +33,29 @@ pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
         .filter_map(Subject::from_field)
         .collect();
     inspect_subjects(&subjects, message)
+}
+
+/// Returns the credentials that a question asks for whose form is this one. The title and the description of the schema itself, which
+/// are not part of a form and which some clients show, count with the message.
+pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
+    let message = request.message();
+    let ElicitRequest::Form { schema, .. } = request else {
+        return inspect(form, message);
+    };
+    let heading = |name| members::member(schema, name).and_then(members::text);
+    let headings: Vec<_> = ["title", "description"]
+        .into_iter()
+        .filter_map(heading)
+        .collect();
+    if headings.is_empty() {
+        return inspect(form, message);
+    }
+    let mut suspicions = inspect(form, message);
+    for text in headings {
+        let more = inspect(form, &text).into_iter();
+        suspicions.extend(more.filter(|found| found.source == TextSource::Message));
+    }
+    suspicions
 }
 
 /// A field as it is looked at here.

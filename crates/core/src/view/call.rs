@@ -1,6 +1,6 @@
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -134,7 +134,7 @@ impl CallView {
     /// [`sanitize::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
     /// where the arguments are not an object.
     pub fn arguments_in_full(&self) -> Vec<(String, String)> {
-        self.shown_members(sanitize::ARGUMENTS, sanitize::text)
+        self.shown_members(sanitize::ARGUMENTS, sanitize::exact)
     }
 
     /// Returns the arguments with names of at most so many characters on one line, and values as `shown` writes them.
@@ -144,9 +144,10 @@ impl CallView {
         shown: impl Fn(&str, usize) -> String,
     ) -> Vec<(String, String)> {
         let member = |(name, value): (String, Member)| {
-            let name = sanitize::line(&name, most);
-            let value = Some(shown(&value.text(), most)).filter(|value| !value.is_empty());
-            (name, value.unwrap_or_else(|| "\"\"".to_owned()))
+            let is_plain = name.trim() == name && !name.starts_with('"');
+            let name = if is_plain { name } else { quoted(&name) };
+            let name = sanitize::exact(&name, most).replace('\n', "␊");
+            (name, shown(&value.text(), most))
         };
         self.members().into_iter().map(member).collect()
     }
@@ -229,10 +230,27 @@ impl fmt::Debug for CallView {
 struct Member(String);
 
 impl Member {
-    /// A string's characters, and any other value as it was written.
+    /// A string's characters, and any other value as it was written. A string that would look like another value, or like a shorter
+    /// string, is in quotes.
     fn text(&self) -> String {
-        serde_json::from_str(&self.0).unwrap_or_else(|_| self.0.clone())
+        match serde_json::from_str::<String>(&self.0) {
+            Ok(text) if looks_like_itself(&text) => text,
+            Ok(text) => quoted(&text),
+            Err(_) => self.0.clone(),
+        }
     }
+}
+
+/// Returns whether nobody takes the characters of this string for another value, or for another string.
+fn looks_like_itself(text: &str) -> bool {
+    text.trim() == text
+        && !text.is_empty()
+        && !text.starts_with('"')
+        && serde_json::from_str::<IgnoredAny>(text).is_err()
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// The members of an object in their order, doubled ones included. Values are looked at no deeper than to find where

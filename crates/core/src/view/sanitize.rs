@@ -20,12 +20,18 @@ pub const ARGUMENTS: usize = 1 << 20;
 ///
 /// At most `most` characters of `raw` are shown; what is left out is counted at the end.
 pub fn text(raw: &str, most: usize) -> String {
-    neutral(raw, most, true)
+    neutral(raw, most, Style::Text)
+}
+
+/// Text of several lines that a person decides about: as [`text`], and two different texts look different. Every character that is
+/// not seen, or looks like another, is marked: tabs, spaces of other widths, ends of lines other than a line feed, direction marks.
+pub fn exact(raw: &str, most: usize) -> String {
+    neutral(raw, most, Style::Exact)
 }
 
 /// Text of one line: line breaks become spaces, and the rest is as in [`text`].
 pub fn line(raw: &str, most: usize) -> String {
-    let shown = neutral(raw, most, false);
+    let shown = neutral(raw, most, Style::Line);
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -51,7 +57,19 @@ pub fn json(raw: &str) -> String {
     out
 }
 
-fn neutral(raw: &str, most: usize, breaks: bool) -> String {
+/// The way in which a text is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// In several lines.
+    Text,
+    /// In one line.
+    Line,
+    /// In several lines, with all that is not seen marked.
+    Exact,
+}
+
+fn neutral(raw: &str, most: usize, style: Style) -> String {
+    let is_exact = style == Style::Exact;
     let mut out = String::with_capacity(raw.len().min(most));
     let mut chars = raw.chars().peekable();
     let mut before = None;
@@ -60,11 +78,17 @@ fn neutral(raw: &str, most: usize, breaks: bool) -> String {
         let Some(c) = chars.next() else { return out };
         taken += 1;
         match c {
+            '\n' if is_exact => out.push('\n'),
+            _ if is_exact && is_unseen(c) => push_number(&mut out, c),
+            '\0'..='\u{1f}' if is_exact => push_visible(&mut out, c),
             '\r' if chars.peek() == Some(&'\n') => {}
             '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' | '\u{b}' | '\u{c}' => {
-                out.push(if breaks { '\n' } else { ' ' });
+                out.push(if style == Style::Line { ' ' } else { '\n' });
             }
-            '\t' => out.push_str(if breaks { "    " } else { " " }),
+            '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
+            // The choice between a picture and a sign belongs to what stands before it; more of them only hide something.
+            '\u{fe0e}' | '\u{fe0f}' if joins(before) && !is_selector(before) => out.push(c),
+            '\u{fe0e}' | '\u{fe0f}' => push_number(&mut out, c),
             // Joiners belong to emoji and to many scripts; between Latin letters they only hide.
             '\u{200c}' | '\u{200d}'
                 if joins(before) && chars.peek().copied().is_some_and(|next| joins(Some(next))) =>
@@ -86,6 +110,10 @@ fn neutral(raw: &str, most: usize, breaks: bool) -> String {
     out
 }
 
+fn is_selector(c: Option<char>) -> bool {
+    matches!(c, Some('\u{fe00}'..='\u{fe0f}'))
+}
+
 fn joins(c: Option<char>) -> bool {
     c.is_some_and(|c| !c.is_ascii())
 }
@@ -95,13 +123,25 @@ fn push_visible(out: &mut String, c: char) {
         // The Unicode pictures of control characters: ␛ for escape, ␇ for bell, and so on.
         '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
         '\u{7f}' => out.push('␡'),
-        _ if hides_or_reorders(c) => {
-            out.push_str("‹U+");
-            let _ = write!(out, "{:04X}", u32::from(c)); // writing to a String cannot fail
-            out.push('›');
-        }
+        _ if hides_or_reorders(c) => push_number(out, c),
         _ => out.push(c),
     }
+}
+
+fn push_number(out: &mut String, c: char) {
+    let _ = write!(out, "‹U+{:04X}›", u32::from(c)); // writing to a String cannot fail
+}
+
+/// Characters of ordinary text that are not seen, or not told from a space.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{200e}' | '\u{200f}' | '\u{61c}'   // direction marks
+        | '\u{85}' | '\u{2028}' | '\u{2029}'
+        | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+        | '\u{2800}'                         // the empty pattern of Braille
+        | '\u{e000}'..='\u{f8ff}'            // private use
+        | '\u{f0000}'..='\u{10ffff}'
+    )
 }
 
 /// Characters that are not seen, or that change how their neighbours are seen.
@@ -110,14 +150,18 @@ fn hides_or_reorders(c: char) -> bool {
         '\u{80}'..='\u{9f}'             // C1 controls, which some terminals obey
         | '\u{ad}'                      // soft hyphen
         | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // fillers
-        | '\u{180e}'
+        | '\u{34f}'                     // joins what it stands between
+        | '\u{17b4}' | '\u{17b5}'      // vowels without a form
+        | '\u{180b}'..='\u{180f}'      // Mongolian selectors
         | '\u{200b}'..='\u{200d}'       // zero width
         | '\u{202a}'..='\u{202e}'       // embeddings and overrides
         | '\u{2060}'..='\u{206f}'       // invisible operators, isolates, deprecated controls
+        | '\u{fe00}'..='\u{fe0d}'       // variation selectors
         | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'       // interlinear annotation
-        | '\u{e0000}'..='\u{e007f}'     // tags
-        | '\u{e0100}'..='\u{e01ef}'     // variation selectors that carry hidden data
+        | '\u{fff0}'..='\u{fffb}'       // interlinear annotation, and what is ignored beside it
+        | '\u{1bca0}'..='\u{1bca3}'     // controls of shorthand
+        | '\u{1d173}'..='\u{1d17a}'     // controls of music
+        | '\u{e0000}'..='\u{e0fff}'     // tags, and variation selectors that carry hidden data
     )
 }
 
@@ -148,6 +192,43 @@ mod tests {
     fn breaks_stay_in_text_and_leave_lines() {
         assert_eq!(text("a\r\nb\rc\u{2028}d", MESSAGE), "a\nb\nc\nd");
         assert_eq!(line("a\r\n  b\tc", LABEL), "a b c");
+    }
+
+    #[test]
+    fn texts_that_are_decided_about_look_different_when_they_are() {
+        for hidden in [
+            '\u{200e}',
+            '\u{2028}',
+            '\r',
+            '\t',
+            '\u{a0}',
+            '\u{2800}',
+            '\u{e0200}',
+            '\u{34f}',
+            '\u{fe01}',
+            '\u{fe0f}',
+            '\u{e000}',
+            '\u{1d173}',
+            '\u{fff0}',
+            '\u{85}',
+            '\u{b}',
+        ] {
+            let shown = exact(&format!("a{hidden}b"), MESSAGE);
+            assert!(
+                shown.contains('‹')
+                    || shown.contains('␉')
+                    || shown.contains('␍')
+                    || shown.contains('␋'),
+                "{shown:?}"
+            );
+        }
+        assert_eq!(exact("a\n  b\r\nc", MESSAGE), "a\n  b␍\nc");
+        let heart = "\u{2764}\u{fe0f}";
+        assert_eq!(exact(heart, MESSAGE), heart);
+        assert_eq!(
+            text(&format!("{heart}\u{fe0f}"), MESSAGE),
+            format!("{heart}‹U+FE0F›")
+        );
     }
 
     #[test]

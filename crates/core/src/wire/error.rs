@@ -95,6 +95,14 @@ pub enum WireError {
         /// The revision spoken.
         revision: Revision,
     },
+    /// A question with a member of the other mode, so that two readers could see two different questions.
+    #[error("a question in {mode} mode must not have `{member}`")]
+    OtherMode {
+        /// The mode of the question.
+        mode: Mode,
+        /// The member of the other one.
+        member: &'static str,
+    },
     /// The action is none of the three.
     #[error("`action` must be \"accept\", \"decline\" or \"cancel\"")]
     UnknownAction,

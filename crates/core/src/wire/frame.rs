@@ -82,6 +82,9 @@ pub enum FrameDefect {
     /// The method is not a string, or is written with escapes.
     #[error("`method` must be a string without escapes")]
     Method,
+    /// A response with `result` and `error`, so that two readers could take different ones. One of them may be `null`.
+    #[error("the message has `result` and `error`: a response has one of them")]
+    TwoOutcomes,
 }
 
 impl FrameDefect {
@@ -89,7 +92,9 @@ impl FrameDefect {
     pub const fn code(self) -> i32 {
         match self {
             Self::NotOneObject => -32700,
-            Self::Duplicate { .. } | Self::Spelling { .. } | Self::Method => -32600,
+            Self::Duplicate { .. } | Self::Spelling { .. } | Self::Method | Self::TwoOutcomes => {
+                -32600
+            }
         }
     }
 }
@@ -166,6 +171,11 @@ impl FrameIndex {
         }
         if let Some(defect) = defect {
             return Err(defect);
+        }
+        let is_meant =
+            |part: &Option<Range<usize>>| part.clone().is_some_and(|part| &frame[part] != b"null");
+        if is_meant(&index.result) && is_meant(&index.error) {
+            return Err(FrameDefect::TwoOutcomes);
         }
         if let Some(method) = &mut index.method {
             let text = &frame[method.clone()];

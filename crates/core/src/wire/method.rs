@@ -26,9 +26,15 @@ pub fn folded(method: &str) -> String {
     method.to_ascii_lowercase()
 }
 
-/// Returns `true` where a reader that minds neither letter case nor spaces takes this method for [`CREATE`], which it is not.
+/// Returns `true` where this method has the letters of [`CREATE`] in any case, whatever else is in it, and is another: a reader that
+/// is not strict may take it for that.
 pub fn is_like_create(method: &str) -> bool {
-    method != CREATE && folded(method) == CREATE
+    let letters = |text: &str| -> String {
+        let text = folded(text);
+        text.chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    // A long one is none that anybody takes for it.
+    method != CREATE && method.len() <= 4 * CREATE.len() && letters(method) == letters(CREATE)
 }
 
 /// Returns `true` for the method of a notification: no other is sent without an id.

@@ -84,6 +84,7 @@ impl ElicitRequest {
         if !revision.has_mode(mode) {
             return Err(WireError::ModeNotInRevision { mode, revision });
         }
+        refuse_other_mode(&members, mode)?;
         let message = members.need_text("message")?.into_owned();
         match mode {
             Mode::Form => {
@@ -207,6 +208,23 @@ fn read_mode(members: &Members<'_>) -> Result<Mode, WireError> {
         None | Some("form") => Ok(Mode::Form),
         Some("url") => Ok(Mode::Url),
         Some(_) => Err(WireError::UnknownMode),
+    }
+}
+
+/// Refuses the members that only the other mode has. Readers that do not look at `mode` first take the question for one of that mode.
+fn refuse_other_mode(members: &Members<'_>, mode: Mode) -> Result<(), WireError> {
+    let others: &[&'static str] = match mode {
+        Mode::Form => &["url", "elicitationId"],
+        Mode::Url => &["requestedSchema"],
+    };
+    let is_there = |name: &&&str| {
+        members
+            .get(name)
+            .is_some_and(|value| !members::is_null(value))
+    };
+    match others.iter().find(is_there) {
+        Some(member) => Err(WireError::OtherMode { mode, member }),
+        None => Ok(()),
     }
 }
 

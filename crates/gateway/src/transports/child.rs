@@ -96,6 +96,11 @@ impl ChildTransport {
                 Some(error.to_string())
             }
         };
+        if why.is_some() {
+            // Another process may still hold the pipe, and read nothing from it.
+            self.pipe.close_within(Duration::ZERO);
+            self.report();
+        }
         if let (Some(session), Some(why)) = (session, why) {
             session.tell(Event::ServerGone(why));
         }

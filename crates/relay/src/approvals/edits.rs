@@ -66,16 +66,48 @@ fn edited_member(object: &RawValue, names: &[String], value: &RawValue) -> Optio
     let all = Members::read(object, "arguments").ok()?;
     let before = all.get(name)?;
     if rest.is_empty() {
-        let is_other = canonical(before.get()) != canonical(value.get());
+        let is_other = canonical(before.get()) != canonical(value.get())
+            && !is_same_moment(before.get(), value.get());
         return is_other.then(|| all.with(name, Some(value)));
     }
     let changed = edited_member(before, rest, value)?;
     Some(all.with(name, Some(&changed)))
 }
 
+/// Returns whether two strings, JSON, are one date with time in two spellings: a page says `+00:00` for `Z`.
+fn is_same_moment(one: &str, other: &str) -> bool {
+    let (one, other) = (moment(one), moment(other));
+    one.is_some() && one == other
+}
+
+fn moment(text: &str) -> Option<String> {
+    let text: String = serde_json::from_str(text).ok()?;
+    let digits = text.bytes().take(10).filter(u8::is_ascii_digit).count();
+    let separated = text
+        .as_bytes()
+        .get(10)
+        .is_some_and(|byte| b"Tt ".contains(byte));
+    if digits != 8 || !separated || text.len() > 40 {
+        return None;
+    }
+    let text = text.to_ascii_uppercase().replacen(' ', "T", 1);
+    let utc = ["+00:00", "-00:00"];
+    let offset = utc.iter().find_map(|offset| text.strip_suffix(offset));
+    Some(offset.map_or_else(|| text.clone(), |time| format!("{time}Z")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_in_another_spelling_is_no_change() {
+        let call = CALL.replace("/tmp/a", "2026-02-28t10:00:00z");
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00+00:00"}"#).is_none());
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:01Z"}"#).is_some());
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00+02:00"}"#).is_some());
+        assert!(Edits::read(CALL, r#"{"/path":"/TMP/A"}"#).is_some());
+    }
 
     const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp/a", "n":12345678901234567890,"deep":{"on":true}}}}"#;
 

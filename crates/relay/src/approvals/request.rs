@@ -32,10 +32,23 @@ pub(super) fn approval_request(
     let arguments = call.arguments.as_deref().unwrap_or("{}");
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     let mut fields = serde_json::Map::new();
+    let mut shown_only = Vec::new();
     for pointer in approval.edit.iter().take(MAX_EDITS) {
-        if let Some(field) = editable(pointer, &schema, &arguments) {
+        let Some(field) = editable(pointer, &schema, &arguments) else {
+            continue;
+        };
+        let alone = json!({"type": "object", "properties": {pointer: field}});
+        if Form::from_value(&alone).is_ok() {
             fields.insert(pointer.clone(), field);
+        } else {
+            shown_only.push(pointer.as_str());
         }
+    }
+    if !shown_only.is_empty() {
+        let names = shown_only.join("`, `");
+        words = format!(
+            "{words} `{names}` can be approved or declined, but not changed: no field holds its value as it is."
+        );
     }
     let required: Vec<&String> = fields.keys().collect();
     let whole = json!({"type": "object", "properties": fields, "required": required});
@@ -53,7 +66,10 @@ fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
     }
     let kind = declared.get("type")?.as_str()?;
     let copied: &[&str] = match kind {
-        "string" if present.is_string() => &["minLength", "maxLength", "format", "enum"],
+        // A page would change the ends of lines.
+        "string" if present.as_str().is_some_and(|text| !text.contains('\r')) => {
+            &["minLength", "maxLength", "format", "enum"]
+        }
         // Numbers that a form would round are shown, not changed.
         "integer" if present.is_i64() => &["minimum", "maximum"],
         "number" if present.is_number() => &["minimum", "maximum"],

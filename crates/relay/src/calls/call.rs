@@ -38,6 +38,8 @@ pub(crate) struct Call {
     turn: Turn,
     log_level: Option<LogLevel>,
     lists_tools: bool,
+    /// `true` if it asks for the list of tasks.
+    lists_tasks: bool,
     /// The call, or the reason that it cannot be shown; read when first needed.
     summary: Option<Result<CallSummary, CallDefect>>,
 }
@@ -93,6 +95,7 @@ impl Call {
             turn: Turn::default(),
             log_level: None,
             lists_tools: false,
+            lists_tasks: false,
             summary: None,
         }
     }
@@ -358,6 +361,16 @@ impl Call {
     /// Sets the level from which on it wants log messages.
     pub(crate) fn set_log_level(&mut self, level: Option<LogLevel>) {
         self.log_level = level;
+    }
+
+    /// Returns whether it asks for the list of tasks.
+    pub(crate) fn lists_tasks(&self) -> bool {
+        self.lists_tasks
+    }
+
+    /// Sets whether it asks for the list of tasks.
+    pub(crate) fn set_lists_tasks(&mut self, lists: bool) {
+        self.lists_tasks = lists;
     }
 
     /// Returns `true` if it asks which tools there are.

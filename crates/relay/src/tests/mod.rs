@@ -18,4 +18,5 @@ mod table;
 mod tasks;
 mod transcripts;
 mod turns;
+mod unreadable;
 mod world;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::candidates::ByTool;
 use super::world::{Asks, World};
-use crate::RelaySettings;
+use crate::{RelaySettings, TaskOwners};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -140,4 +140,102 @@ fn the_caller_answers_the_questions_of_a_task_that_are_its_own_and_those_alone()
     assert_eq!(request(&mut world, 15, "tasks/update", spelled), None);
     let sent = update(&mut world, 16, "t-1").expect("it reaches the server");
     assert_eq!(sent["params"]["inputResponses"]["who"]["action"], "accept");
+}
+
+/// A session of this caller with a server that cannot tell callers apart.
+fn session_of(caller: &str, owners: &TaskOwners, revision: Revision) -> World {
+    let settings = RelaySettings {
+        task_owners: owners.clone(),
+        task_caller: Some(caller.to_owned()),
+        ..RelaySettings::default()
+    };
+    let mut world = World::with(
+        settings,
+        revision,
+        Capability::FORM,
+        revision,
+        Asks::Nothing,
+    )
+    .opened();
+    world.people = None;
+    world.to_client.clear();
+    world
+}
+
+fn asked_about(world: &mut World, id: u64, method: &str, params: Value) -> Option<Value> {
+    if world.client.revision == REVISION {
+        return request(world, id, method, params);
+    }
+    world.to_server.clear();
+    world.to_client.clear();
+    let frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    world.client_sends(&frame.to_string());
+    let sent = world.to_server.pop_back()?;
+    Some(serde_json::from_str(&sent).unwrap())
+}
+
+#[test]
+fn a_task_is_for_the_caller_whose_call_became_it_in_all_sessions_of_that_caller() {
+    for revision in [REVISION, Revision::V2025_11_25] {
+        let owners = TaskOwners::default();
+        let mut ada = session_of("ada", &owners, revision);
+        let sent = asked_about(
+            &mut ada,
+            11,
+            "tools/call",
+            json!({"name": "long", "arguments": {}}),
+        );
+        assert!(sent.is_some());
+        let begun = match revision {
+            REVISION => json!({"resultType": "task", "taskId": "t-1", "status": "working"}),
+            _ => json!({"task": {"taskId": "t-1", "status": "working"}}),
+        };
+        answers(&mut ada, 11, &begun);
+        let mut again = session_of("ada", &owners, revision);
+        let mut other = session_of("mal", &owners, revision);
+        for method in ["tasks/get", "tasks/update", "tasks/result", "tasks/cancel"] {
+            let params = json!({"taskId": "t-1"});
+            assert!(
+                asked_about(&mut again, 21, method, params.clone()).is_some(),
+                "{method}"
+            );
+            assert_eq!(
+                asked_about(&mut other, 21, method, params),
+                None,
+                "{method}"
+            );
+            let refused = told(&mut other);
+            assert_eq!(refused["error"]["code"], -32602, "{refused}");
+            for odd in [
+                json!({}),
+                json!({"TaskId": "t-1"}),
+                json!({"taskId": "t-2"}),
+            ] {
+                assert_eq!(asked_about(&mut again, 22, method, odd), None, "{method}");
+            }
+        }
+        assert_eq!(
+            asked_about(&mut other, 23, "Tasks/get", json!({"taskId": "t-1"})),
+            None
+        );
+        let status = json!({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": {"taskId": "t-1", "status": "working"}});
+        for (world, is_told) in [(&mut again, true), (&mut other, false)] {
+            world.to_client.clear();
+            world.server_sends(&status.to_string());
+            assert_eq!(!world.to_client.is_empty(), is_told);
+        }
+        let list = json!({"tasks": [{"taskId": "t-1", "ttl": 1}, {"taskId": "t-0"}, {"id": 1}]});
+        for (world, own) in [
+            (&mut again, json!([{"taskId": "t-1", "ttl": 1}])),
+            (&mut other, json!([])),
+        ] {
+            assert!(asked_about(world, 31, "tasks/list", json!({})).is_some());
+            assert_eq!(answers(world, 31, &list)["result"]["tasks"], own);
+        }
+        let unreadable =
+            r#"{"jsonrpc":"2.0","id":32,"result":{"tasks":[{"taskId":"t-1"}],"Tasks":[]}}"#;
+        assert!(asked_about(&mut other, 32, "tasks/list", json!({})).is_some());
+        other.server_sends(unreadable);
+        assert!(told(&mut other)["error"].is_object());
+    }
 }

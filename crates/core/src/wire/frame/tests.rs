@@ -287,3 +287,18 @@ fn a_response_that_nearly_asks_is_refused() {
         assert!(FrameIndex::read(fine.as_bytes()).is_ok(), "{fine}");
     }
 }
+
+#[test]
+fn a_response_has_one_outcome() {
+    let two = r#"{"id":1,"result":{"content":[]},"error":{"code":1,"message":"m"}}"#;
+    assert_eq!(
+        FrameIndex::read(two.as_bytes()),
+        Err(FrameDefect::TwoOutcomes)
+    );
+    for fine in [
+        r#"{"id":1,"result":{},"error":null}"#,
+        r#"{"id":1,"result":null,"error":{"code":1,"message":"m"}}"#,
+    ] {
+        assert!(FrameIndex::read(fine.as_bytes()).is_ok(), "{fine}");
+    }
+}

@@ -235,3 +235,24 @@ fn a_form_that_two_readers_could_read_differently_is_refused() {
     let raw = RawValue::from_string(params.to_owned()).unwrap();
     assert!(ElicitRequest::parse(&raw, Revision::LATEST).is_ok());
 }
+
+#[test]
+fn a_question_with_members_of_both_modes_is_refused() {
+    let question = |mode: &str, members: &str| {
+        let params = format!(r#"{{"message":"m",{mode}{members}}}"#);
+        RawValue::from_string(params).unwrap()
+    };
+    let link = r#""url":"https://a.example/","elicitationId":"e""#;
+    let form = r#""requestedSchema":{"type":"object","properties":{}}"#;
+    let both = format!("{link},{form}");
+    for mode in ["", r#""mode":"form","#, r#""mode":"url","#] {
+        let read = ElicitRequest::parse(&question(mode, &both), Revision::V2025_11_25);
+        assert!(matches!(read, Err(WireError::OtherMode { .. })), "{mode}");
+    }
+    let id = format!(r#"{form},"elicitationId":"e""#);
+    assert!(ElicitRequest::parse(&question("", &id), Revision::LATEST).is_err());
+    let null = format!(r#"{form},"url":null"#);
+    assert!(ElicitRequest::parse(&question("", &null), Revision::LATEST).is_ok());
+    let null = format!(r#""mode":"url",{link},"requestedSchema":null"#);
+    assert!(ElicitRequest::parse(&question("", &null), Revision::LATEST).is_ok());
+}

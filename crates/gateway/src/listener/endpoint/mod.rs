@@ -27,7 +27,7 @@ use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{Caller, CurrentCaller};
+use crate::callers::{Caller, CallerKind, CurrentCaller};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
@@ -284,6 +284,7 @@ impl McpEndpoint {
             client_streams: true,
             first_call: beside.first_call,
             is_pushed: beside.is_pushed,
+            task_caller: self.task_caller(&caller.get()),
             ..self.server.settings.clone()
         };
         let who = self.runtime.session_context(&self.server, caller);
@@ -329,6 +330,13 @@ impl McpEndpoint {
                 Ok(Started { session, driver })
             }
         }
+    }
+
+    /// Returns the caller whose tasks are kept apart from those of others: one that is verified, at a server that sees the gateway alone.
+    fn task_caller(&self, caller: &Caller) -> Option<String> {
+        let is_verified = matches!(caller.kind(), CallerKind::Key | CallerKind::Subject);
+        let is_alone = matches!(self.credentials(), Credentials::Withheld);
+        (is_verified && is_alone).then(|| caller.binding().to_owned())
     }
 
     /// Returns the credentials of a request that go on to the server.

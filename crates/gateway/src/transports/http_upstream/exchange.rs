@@ -185,7 +185,7 @@ impl HttpUpstream {
             self.state().session_id = Some(id.clone());
         }
         if is_event_stream(&response) {
-            return Ok(self.read_stream(response, call, headers, noted).await?);
+            return Ok(self.read_stream(response, call, headers, noted, id).await?);
         }
         let body = match self.body(response).await {
             Ok(body) => body,
@@ -204,7 +204,8 @@ impl HttpUpstream {
                 };
                 self.tell_fate(delivery, fate, None);
             }
-            if noted != Learned::Nothing {
+            let is_answer = id.is_none_or(|id| index.id_in(&frame).as_ref() == Some(id));
+            if noted != Learned::Nothing && is_answer {
                 self.note(noted, &frame, &index);
             }
             if let Some(session) = self.session() {
@@ -213,6 +214,10 @@ impl HttpUpstream {
                     Frame::Seen(&frame, &index),
                     challenge.as_ref(),
                 );
+            }
+            if !is_answer {
+                let why = "the server's answer has another id than the request".to_owned();
+                return Err(ExchangeError { why, challenge });
             }
             return Ok(());
         }
@@ -254,10 +259,13 @@ impl HttpUpstream {
         call: Option<CallId>,
         headers: &HeaderMap,
         noted: Learned,
+        id: Option<&Id>,
     ) -> Result<(), String> {
         let lost = || Err("the server's stream ended before its answer".to_owned());
         let mut thread = StreamCursor::default();
-        let mut ended = self.read_events(response, call, &mut thread, noted).await?;
+        let mut ended = self
+            .read_events(response, call, &mut thread, noted, id)
+            .await?;
         loop {
             if ended == Ended::Answered {
                 return Ok(());
@@ -268,7 +276,8 @@ impl HttpUpstream {
             tokio::time::sleep(thread.retry_pause()).await;
             ended = match self.listen(thread.last_id.as_deref(), headers).await {
                 Ok(response) if response.status().is_success() => {
-                    self.read_events(response, call, &mut thread, noted).await?
+                    self.read_events(response, call, &mut thread, noted, id)
+                        .await?
                 }
                 // It does not know the stream (any more).
                 Ok(response) if response.status().is_client_error() => return lost(),
@@ -277,12 +286,14 @@ impl HttpUpstream {
         }
     }
 
+    /// Reads a stream to its end. It has answered with the response to the request of this id, or with any where there is none.
     async fn read_events(
         &self,
         response: Response,
         call: Option<CallId>,
         thread: &mut StreamCursor,
         noted: Learned,
+        id: Option<&Id>,
     ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
         let (mut answered, mut said) = (false, false);
@@ -304,7 +315,8 @@ impl HttpUpstream {
                 thread.idle = 0;
                 let frame = one_line_of(Bytes::from(event.data));
                 let index = FrameIndex::at(&frame).unwrap_or_default();
-                if index.shape() == Some(Shape::Response) {
+                let is_response = index.shape() == Some(Shape::Response);
+                if is_response && id.is_none_or(|id| index.id_in(&frame).as_ref() == Some(id)) {
                     answered = true;
                     if noted != Learned::Nothing {
                         self.note(noted, &frame, &index);
@@ -334,11 +346,7 @@ impl HttpUpstream {
         };
         match noted {
             Learned::Revision => self.note_revision(frame),
-            Learned::Tools => {
-                if let Some(params) = &mut self.state().params {
-                    params.learn(frame);
-                }
-            }
+            Learned::Tools => self.state().params.learn(frame),
             Learned::Nothing => {}
         }
     }
@@ -457,7 +465,7 @@ impl HttpUpstream {
             let ended = match self.listen(thread.last_id.as_deref(), &headers).await {
                 Ok(response) if response.status().is_success() => {
                     match self
-                        .read_events(response, None, &mut thread, Learned::Nothing)
+                        .read_events(response, None, &mut thread, Learned::Nothing, None)
                         .await
                     {
                         // A response belongs to a call, whose stream this may have become.

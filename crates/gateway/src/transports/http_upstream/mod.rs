@@ -98,6 +98,7 @@ pub(crate) struct HttpUpstream {
     client: Client,
     url: Url,
     max_frame: usize,
+    repeating: HeaderSource,
     session: OnceLock<Weak<Session>>,
     state: Mutex<State>,
     /// Notifications and answers, sent one after the other; a request waits for those before it.
@@ -125,8 +126,8 @@ struct State {
     authorization: Option<HeaderValue>,
     calls: HashMap<CallId, AbortHandle>,
     listening: Option<AbortHandle>,
-    /// The arguments of a call that headers are to repeat; `None` where the client is the one to do it.
-    params: Option<param_headers::ParamHeaders>,
+    /// The arguments of a call that headers are to repeat.
+    params: param_headers::ParamHeaders,
 }
 
 /// The side that puts into headers the arguments that a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
@@ -209,10 +210,10 @@ impl HttpUpstream {
             client,
             url,
             max_frame,
+            repeating,
             session: OnceLock::new(),
             state: Mutex::new(State {
                 authorization: at.authorization(),
-                params: (repeating == HeaderSource::Gateway).then(Default::default),
                 ..State::default()
             }),
             queue,
@@ -300,8 +301,8 @@ impl HttpUpstream {
                 let given = outgoing.headers.iter();
                 let params = given.filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
-                if let (Some(parts), Some(params)) = (parts, &self.state().params) {
-                    params.complete(parts, &mut headers);
+                if let (Some(parts), HeaderSource::Gateway) = (parts, self.repeating) {
+                    self.state().params.complete(parts, &mut headers);
                 }
             }
             request = request.headers(headers);
@@ -509,7 +510,11 @@ impl ServerTransport for HttpUpstream {
         if beside == Beside::Shown {
             remove_unshown(&mut headers);
         }
-        param_headers::remove_unrepeated(|| wire::Frame::new(&frame, &index), &mut headers);
+        param_headers::remove_unrepeated(
+            &self.state().params,
+            || wire::Frame::new(&frame, &index),
+            &mut headers,
+        );
         let outgoing = Outgoing {
             frame,
             index,

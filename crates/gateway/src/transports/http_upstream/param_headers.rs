@@ -57,10 +57,7 @@ impl ParamHeaders {
         let arguments = member("arguments").and_then(|all| serde_json::from_str(all).ok());
         let arguments: Value = arguments.unwrap_or_default();
         for (path, name) in marked {
-            let value = path
-                .iter()
-                .try_fold(&arguments, |value, step| value.get(step));
-            let Some(text) = value.and_then(text_of) else {
+            let Some(text) = at(&arguments, path).and_then(text_of) else {
                 continue;
             };
             if let Ok(value) = HeaderValue::from_str(&in_header(&text)) {
@@ -70,9 +67,11 @@ impl ParamHeaders {
     }
 }
 
-/// Removes the headers that a client sent beside its call and that repeat no argument of it. The server might act on them, and
-/// neither a rule nor a person has seen them.
+/// Removes the headers that a client sent beside its call and that do not repeat the argument they are named after. The server might act
+/// on them, and neither a rule nor a person has seen them. Which argument that is, the server has said where its tools are known; else
+/// it is the one of that name, as most are.
 pub(super) fn remove_unrepeated<'f>(
+    known: &ParamHeaders,
     frame: impl FnOnce() -> Option<Frame<'f>>,
     headers: &mut HeaderMap,
 ) {
@@ -85,30 +84,61 @@ pub(super) fn remove_unrepeated<'f>(
     if names.is_empty() {
         return;
     }
-    let member = frame().and_then(|frame| frame.member(FramePart::Params, "arguments"));
-    let arguments: Value = member
-        .and_then(|all| serde_json::from_str(all).ok())
-        .unwrap_or_default();
-    let mut texts = Vec::new();
-    collect_texts(&arguments, &mut texts);
+    let frame = frame();
+    let member = |name| frame.and_then(|frame| frame.member(FramePart::Params, name));
+    let tool = member("name").and_then(|name| serde_json::from_str::<String>(name).ok());
+    let marked = tool.and_then(|tool| known.by_tool.get(&tool));
+    let arguments = member("arguments").and_then(|all| serde_json::from_str(all).ok());
+    let arguments: Value = arguments.unwrap_or_default();
     for name in names {
+        let mut texts = Vec::new();
+        match marked {
+            Some(marked) => {
+                let ways = marked.iter().filter(|(_, header)| *header == name);
+                texts.extend(ways.map(|(way, _)| at(&arguments, way).and_then(text_of)));
+            }
+            None => collect_named(
+                &arguments,
+                &letters(&name.as_str()[PARAM_PREFIX.len()..]),
+                &mut texts,
+            ),
+        }
         let mut values = headers.get_all(&name).iter();
         // Of two, another reader might take the other.
         let only = values.next().filter(|_| values.next().is_none());
-        if !only.is_some_and(|value| texts.iter().any(|text| repeats(value, text))) {
+        let repeats_all = |value| {
+            let mut texts = texts.iter();
+            texts.all(|text| text.as_ref().is_some_and(|text| repeats(value, text)))
+        };
+        if texts.is_empty() || !only.is_some_and(repeats_all) {
             headers.remove(&name);
         }
     }
 }
 
-/// Collects the values that a header can repeat.
-fn collect_texts(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => members
-            .values()
-            .for_each(|member| collect_texts(member, texts)),
-        other => texts.extend(text_of(other)),
+/// Returns the value at the end of this way.
+fn at<'v>(arguments: &'v Value, way: &[String]) -> Option<&'v Value> {
+    way.iter()
+        .try_fold(arguments, |value, step| value.get(step))
+}
+
+/// Collects the values of the members with these letters in their names, as a header can repeat them; `None` for one that it cannot.
+fn collect_named(value: &Value, wanted: &str, texts: &mut Vec<Option<String>>) {
+    let Value::Object(members) = value else {
+        return;
+    };
+    for (name, member) in members {
+        if letters(name) == wanted {
+            texts.push(text_of(member));
+        }
+        collect_named(member, wanted, texts);
     }
+}
+
+/// Returns the letters and digits of a name, in lower case.
+fn letters(name: &str) -> String {
+    let letters = name.chars().filter(|letter| letter.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Returns a value as a header repeats it, before its encoding.
@@ -172,15 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_repeats_no_argument_goes_no_further() {
+    fn a_header_that_does_not_repeat_its_argument_goes_no_further() {
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run","arguments":{"region":"zürich","at":{"dry":true,"n":3}}}}"#;
         let index = FrameIndex::at(call.as_bytes()).unwrap();
-        let left = |frame: Option<Frame<'_>>| {
+        let mut known = ParamHeaders::default();
+        let left = |known: &ParamHeaders, frame: Option<Frame<'_>>| {
             let all = [
                 ("mcp-param-region", "=?base64?esO8cmljaA==?="),
                 ("mcp-param-dry", "true"),
                 ("mcp-param-n", "3"),
                 ("mcp-param-evil", "production"),
+                ("mcp-param-other", "3"),
                 ("mcp-param-two", "true"),
                 ("mcp-param-two", "3"),
                 ("traceparent", "00"),
@@ -189,18 +221,29 @@ mod tests {
             for (name, value) in all {
                 headers.append(name, HeaderValue::from_static(value));
             }
-            remove_unrepeated(|| frame, &mut headers);
-            headers.keys().map(ToString::to_string).collect::<Vec<_>>()
+            remove_unrepeated(known, || frame, &mut headers);
+            let mut names: Vec<_> = headers.keys().map(ToString::to_string).collect();
+            names.sort();
+            names
         };
         assert_eq!(
-            left(Some(Frame::of_text(call, &index))),
+            left(&known, Some(Frame::of_text(call, &index))),
             [
-                "mcp-param-region",
                 "mcp-param-dry",
                 "mcp-param-n",
+                "mcp-param-region",
                 "traceparent"
             ]
         );
-        assert_eq!(left(None), ["traceparent"]);
+        assert_eq!(left(&known, None), ["traceparent"]);
+        // Where the server has said which argument it is, no other is meant.
+        let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run","inputSchema":{"type":"object","properties":{
+            "region":{"type":"string","x-mcp-header":"Dry"},"at":{"properties":{"n":{"x-mcp-header":"N"}}}}}}]}}"#;
+        let listed = FrameIndex::at(list.as_bytes()).unwrap();
+        known.learn(Frame::of_text(list, &listed));
+        assert_eq!(
+            left(&known, Some(Frame::of_text(call, &index))),
+            ["mcp-param-n", "traceparent"]
+        );
     }
 }

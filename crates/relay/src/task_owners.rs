@@ -1,0 +1,244 @@
+//! The callers of tasks. Where a server has one identity for all callers of the gateway, it cannot keep their tasks apart, so that the
+//! gateway does: a task is for the caller whose call became it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::WireError;
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::members::{self, Members};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::calls::Call;
+use crate::frame_edit::{self, ErrorResponse};
+use crate::from_server::unreadable;
+use crate::{CallId, ClientForward, ClientFrame, Relay};
+
+/// The number of tasks of one server that are remembered.
+const REMEMBERED: usize = 4_096;
+/// The longest id of a task that is remembered, in bytes.
+const LONGEST_ID: usize = 1_024;
+
+/// Which caller began each task: shared by all relays of one server.
+#[derive(Clone, Debug, Default)]
+pub struct TaskOwners {
+    known: Arc<Mutex<Owners>>,
+    /// `true` if a task was begun since this was last looked at.
+    changed: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct Owners {
+    by_task: BTreeMap<String, Owner>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Owner {
+    /// Which task it is: later ones have greater numbers.
+    number: u64,
+    caller: String,
+}
+
+/// A task and its caller, as the record keeps them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedTask {
+    task: String,
+    caller: String,
+}
+
+impl Owners {
+    fn insert(&mut self, task: String, caller: String) {
+        if task.len() > LONGEST_ID {
+            return;
+        }
+        self.last += 1;
+        let number = self.last;
+        self.by_task.insert(task, Owner { number, caller });
+        while self.by_task.len() > REMEMBERED {
+            let oldest = self.by_task.iter().min_by_key(|(_, owner)| owner.number);
+            let Some(task) = oldest.map(|(task, _)| task.clone()) else {
+                return;
+            };
+            self.by_task.remove(&task);
+        }
+    }
+}
+
+impl TaskOwners {
+    fn all(&self) -> MutexGuard<'_, Owners> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of this caller became this task. A server that uses an id again means the later one.
+    fn begin(&self, task: String, caller: String) {
+        self.all().insert(task, caller);
+        self.changed.store(true, Ordering::Relaxed);
+    }
+
+    fn is_of(&self, task: &str, caller: &str) -> bool {
+        let all = self.all();
+        all.by_task
+            .get(task)
+            .is_some_and(|owner| owner.caller == caller)
+    }
+
+    /// Returns whether a task was begun since the last time.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns all tasks, the oldest first.
+    pub(crate) fn known(&self) -> Vec<LearnedTask> {
+        let all = self.all();
+        let mut known: Vec<_> = all.by_task.iter().collect();
+        known.sort_by_key(|(_, owner)| owner.number);
+        let task = |(task, owner): (&String, &Owner)| LearnedTask {
+            task: task.clone(),
+            caller: owner.caller.clone(),
+        };
+        known.into_iter().map(task).collect()
+    }
+
+    /// Adds tasks that another process saw begin, or an earlier one; those that are known stay as they are.
+    pub(crate) fn add(&self, tasks: &[LearnedTask]) {
+        let mut all = self.all();
+        for LearnedTask { task, caller } in tasks {
+            if !all.by_task.contains_key(task) {
+                all.insert(task.clone(), caller.clone());
+            }
+        }
+    }
+}
+
+impl Relay {
+    /// Refuses a request about a task of another caller, or of one that is not known.
+    pub(crate) fn refuse_foreign_task(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        let caller = self.settings.task_caller.as_ref()?;
+        if !method.starts_with("tasks/") || method == "tasks/list" {
+            return None;
+        }
+        match frame.params().map(task_in) {
+            Some(Ok(Some(task))) if self.settings.task_owners.is_of(&task, caller) => None,
+            Some(Err(defect)) => {
+                Some(self.reject(frame, &ErrorResponse::new(-32602, defect.to_string())))
+            }
+            Some(Ok(_)) | None => {
+                let why = "no call of this caller has become this task: the gateway keeps the tasks of its callers apart";
+                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+            }
+        }
+    }
+
+    /// The caller of a call that has become a task may ask about it.
+    pub(crate) fn note_task_owner(&mut self, key: CallId, frame: Frame<'_>) {
+        let Some(caller) = self.settings.task_caller.clone() else {
+            return;
+        };
+        let may_become_task = self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.kind().is_some());
+        let has = |name| frame.sole_member(FramePart::Result, name) != Ok(None);
+        if !may_become_task || !(has("task") || has("taskId")) {
+            return;
+        }
+        let Some(Ok(result)) = frame.result().map(|result| Members::read(result, "result")) else {
+            return;
+        };
+        let begun = result.get("task").map(task_in);
+        let begun = begun.and_then(Result::ok).flatten();
+        let itself = result.text("taskId").ok().flatten().map(Into::into);
+        for task in begun.into_iter().chain(itself) {
+            self.settings.task_owners.begin(task, caller.clone());
+        }
+    }
+
+    /// Returns whether a notification is about a task of another caller, or of one that is not known.
+    pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
+        let Some(caller) = &self.settings.task_caller else {
+            return false;
+        };
+        if frame.sole_member(FramePart::Params, "taskId") == Ok(None) {
+            return false;
+        }
+        let task = frame.params().map(task_in);
+        !matches!(task, Some(Ok(Some(task))) if self.settings.task_owners.is_of(&task, caller))
+    }
+
+    /// Returns the response to `tasks/list` without the tasks of other callers; `None` where it has none of them.
+    ///
+    /// # Errors
+    /// The refusal of a list that cannot be read.
+    pub(crate) fn own_tasks(
+        &self,
+        key: CallId,
+        frame: Frame<'_>,
+    ) -> Result<Option<String>, ErrorResponse> {
+        let lists = self.calls.get(key).is_some_and(Call::lists_tasks);
+        let (Some(caller), true) = (&self.settings.task_caller, lists) else {
+            return Ok(None);
+        };
+        let Some(range) = frame.range(FramePart::Result) else {
+            return Ok(None);
+        };
+        let result = frame.result().ok_or_else(unreadable)?;
+        let refusal = |defect: WireError| {
+            let revision = self.server.revision_or_latest();
+            ErrorResponse::fault(PeerFault::from(defect), revision)
+        };
+        let result = Members::read(result, "result").map_err(refusal)?;
+        result.refuse_like(&["tasks"], "result").map_err(refusal)?;
+        let Some(tasks) = result.get("tasks") else {
+            return Ok(None);
+        };
+        let tasks: Vec<&RawValue> = serde_json::from_str(tasks.get()).map_err(|_| unreadable())?;
+        let is_own = |task: &&&RawValue| matches!(task_in(task), Ok(Some(task)) if self.settings.task_owners.is_of(&task, caller));
+        let own: Vec<&RawValue> = tasks.iter().filter(is_own).copied().collect();
+        if own.len() == tasks.len() {
+            return Ok(None);
+        }
+        let own = serde_json::value::to_raw_value(&own).map_err(|_| unreadable())?;
+        let result = result.with("tasks", Some(&own));
+        Ok(Some(frame_edit::spliced(frame.text(), range, result.get())))
+    }
+}
+
+/// Returns the id of the task that an object names.
+fn task_in(object: &RawValue) -> Result<Option<String>, WireError> {
+    if members::is_null(object) {
+        return Ok(None);
+    }
+    let all = Members::read(object, "params")?;
+    all.refuse_like(&["taskId"], "params")?;
+    Ok(all.text("taskId")?.map(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_task_is_forgotten_and_all_others_are_kept_for_the_next_process() {
+        let owners = TaskOwners::default();
+        for number in 0..=REMEMBERED {
+            owners.begin(number.to_string(), "ada".to_owned());
+        }
+        assert!(owners.take_changed() && !owners.take_changed());
+        assert!(!owners.is_of("0", "ada") && owners.is_of("1", "ada"));
+        assert!(!owners.is_of("1", "bob"));
+        owners.begin("x".repeat(LONGEST_ID + 1), "ada".to_owned());
+        let next = TaskOwners::default();
+        next.begin("1".to_owned(), "bob".to_owned());
+        next.add(&owners.known());
+        assert!(next.is_of("2", "ada") && next.is_of("1", "bob"));
+        assert_eq!(next.known().len(), REMEMBERED);
+    }
+}

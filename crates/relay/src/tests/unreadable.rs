@@ -1,0 +1,170 @@
+//! Frames of a server that no rule can judge, since they cannot be read, or are read by some readers alone: they reach nobody.
+
+use mcp_elicit_core::wire::{Capability, Revision};
+use serde_json::{Value, json};
+
+use super::approvals::{Fixed, settings};
+use super::world::{Asks, World};
+use crate::RelaySettings;
+
+const PUSHED: Revision = Revision::V2025_11_25;
+const ROUNDS: Revision = Revision::V2026_07_28;
+/// What no frame that reaches the client may have.
+const SECRET: &str = "evil.example";
+
+/// Rules that give the question `Where?` to people; all else is the caller's.
+fn rules() -> RelaySettings {
+    let fixed = Fixed {
+        people_for: Some("Where?"),
+        ..Fixed::default()
+    };
+    settings(fixed).0
+}
+
+fn session(rules: RelaySettings, client: Revision, server: Revision) -> World {
+    let mut world = World::with(rules, client, Capability::BOTH, server, Asks::Nothing).opened();
+    world.people = None;
+    world.to_server.clear();
+    world.to_client.clear();
+    world
+}
+
+/// The client sends a request, the server this in place of a response: `ID` is its id. Returns the frames that reach the client.
+fn answered(world: &mut World, method: &str, response: &str) -> Vec<String> {
+    let mut params = json!({"name": "read", "arguments": {}, "taskId": "t-1"});
+    if world.client.revision == ROUNDS {
+        params["_meta"] = world.client.meta();
+    }
+    let request = json!({"jsonrpc": "2.0", "id": 11, "method": method, "params": params});
+    world.client_sends(&request.to_string());
+    world.run_record();
+    let sent = world.to_server.pop_front().expect("the request");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    world.server_sends(&response.replace("ID", &sent["id"].to_string()));
+    world.run_record();
+    world.to_client.drain(..).map(|(_, frame)| frame).collect()
+}
+
+const ITEM: &str =
+    r#"{"mode":"url","message":"Where?","url":"https://evil.example/","elicitationId":"e"}"#;
+const ASKED: &str = r#"{"a":{"method":"elicitation/create","params":{"mode":"form","message":"Where?","requestedSchema":{"type":"object","properties":{"evil.example":{"type":"string"}}}}}}"#;
+
+fn error(code: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{{{code},"data":{{"elicitations":[{ITEM}]}}}}}}"#)
+}
+
+fn result(members: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{{members},"inputRequests":{ASKED}}}}}"#)
+}
+
+#[test]
+fn under_rules_a_response_that_some_reader_takes_for_a_question_ends_its_call() {
+    let responses = [
+        error(r#""code":"-32042","message":"m""#),
+        error(r#""code":[-32042],"message":"m""#),
+        error(r#""code":-32_042,"message":"m""#),
+        error(r#""c\u006fde":-32042,"message":"m","\ud800":1"#),
+        error(r#""c\u006fde":-32042,"message":"m","x":NaN"#),
+        error(r#""code":-32042,"message":"m","x":NaN"#),
+        error(r#""code":-032042,"message":"m""#),
+        result(r#""result\u0054ype":"input_required","\ud800":1"#),
+        result(r#""result\u0054ype":"input_required","x":NaN"#),
+        result(r#""resultType":"input_required","x":NaN"#),
+        result(r#""resultType":"complete","taskId":"t-1","status":"input_required","x":NaN"#),
+        result(r#""resultType":"complete","taskId":"t-1","status":"input_required","\ud800":1"#),
+    ];
+    for (client, server) in [
+        (PUSHED, PUSHED),
+        (PUSHED, ROUNDS),
+        (ROUNDS, PUSHED),
+        (ROUNDS, ROUNDS),
+    ] {
+        for response in &responses {
+            for method in ["tools/call", "tasks/get"] {
+                let mut world = session(rules(), client, server);
+                let told = answered(&mut world, method, response);
+                let [said] = told.as_slice() else {
+                    // The links can be read: they are put to the people of the rule.
+                    assert_eq!(
+                        world.open_to_people().len(),
+                        1,
+                        "{method} {response}: {told:?}"
+                    );
+                    continue;
+                };
+                assert!(!said.contains(SECRET), "{client} {server} {method}: {said}");
+                let said: Value = serde_json::from_str(said).unwrap();
+                assert!(said["error"]["code"].is_i64(), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_response_that_asks_and_is_not_json_ends_its_call_where_no_rule_decides_too() {
+    let link = error(r#""code":-32042,"message":"m","x":NaN"#);
+    let round = result(r#""resultType":"input_required","x":NaN"#);
+    for (capability, server, response) in [
+        (Capability::NONE, PUSHED, &link),
+        (Capability::BOTH, ROUNDS, &round),
+    ] {
+        let settings = RelaySettings::default();
+        let mut world = World::with(settings, PUSHED, capability, server, Asks::Nothing).opened();
+        world.people = None;
+        world.to_server.clear();
+        world.to_client.clear();
+        let told = answered(&mut world, "tools/call", response);
+        assert_eq!(told.len(), 1, "{response}: {told:?}");
+        assert!(!told[0].contains(SECRET), "{told:?}");
+    }
+}
+
+#[test]
+fn under_rules_nothing_that_may_ask_comes_beside_a_call() {
+    let question = r#""params":{"taskId":"T","status":"input_required","inputRequests":"#;
+    let frames = [
+        format!(
+            r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32042,"data":{{"elicitations":[{ITEM}]}}}}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":true,"result":{{"resultType":"input_required","inputRequests":{ASKED}}}}}"#
+        ),
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status",{question}{ASKED}}}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks","x":NaN,{question}{ASKED}}}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/vendor",{question}{ASKED},"x":NaN}}}}"#
+        ),
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"/elicitation/create","params":{ITEM}}}"#),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"elicitation/create\u{200b}\",\"params\":{ITEM}}}"
+        ),
+    ];
+    for frame in frames {
+        let mut world = session(rules(), PUSHED, PUSHED);
+        world.server_sends(&frame);
+        assert!(world.to_client.is_empty(), "{frame}: {:?}", world.to_client);
+    }
+}
+
+#[test]
+fn under_rules_the_answer_to_an_opening_asks_nothing() {
+    let mut world = World::with(rules(), PUSHED, Capability::BOTH, PUSHED, Asks::Nothing);
+    world.people = None;
+    let info = json!({"name": "c", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+    let opening = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    world.client_sends(&opening.to_string());
+    let members =
+        r#""protocolVersion":"2025-11-25","capabilities":{},"resultType":"input_required""#;
+    while let Some(request) = world.to_server.pop_front() {
+        let request: Value = serde_json::from_str(&request).unwrap();
+        world.server_sends(&result(members).replace("ID", &request["id"].to_string()));
+    }
+    let told: Vec<_> = world.to_client.drain(..).collect();
+    let [(_, said)] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    assert!(said.contains("-32603") && !said.contains(SECRET), "{said}");
+}
