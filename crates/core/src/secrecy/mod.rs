@@ -290,6 +290,28 @@ mod tests {
     }
 
     #[test]
+    fn the_title_and_the_description_of_the_schema_count_with_the_message() {
+        let schema = |more: &str| {
+            format!(r#"{{"type":"object","properties":{{"value":{{"type":"string"}}}}{more}}}"#)
+        };
+        for (more, asks) in [
+            ("", false),
+            (
+                r#","title":"Where to deploy","description":"The region""#,
+                false,
+            ),
+            (r#","title":"Password""#, true),
+            (r#","description":"Enter your password""#, true),
+        ] {
+            let text = schema(more);
+            let form = Form::parse(&text).expect("a form");
+            let value = serde_json::from_str(&text).expect("JSON");
+            let request = ElicitRequest::form("Go on?", &value);
+            assert_eq!(!inspect_request(&request, &form).is_empty(), asks, "{more}");
+        }
+    }
+
+    #[test]
     fn a_pattern_gives_a_key_away() {
         let keyed = Subject {
             pattern: Some("^ghp_[A-Za-z0-9]{36}$"),

@@ -334,6 +334,31 @@ mod tests {
     }
 
     #[test]
+    fn different_arguments_look_different() {
+        let shown = |arguments: &str| CallView::tool("x").with_json(arguments).arguments_in_full();
+        for (one, other) in [
+            (r#"{"a":false}"#, r#"{"a":"false"}"#),
+            (r#"{"a":[1,2]}"#, r#"{"a":"[1, 2]"}"#),
+            (r#"{"a":[1,2]}"#, r#"{"a":"[1,2]"}"#),
+            (r#"{"a":"x"}"#, r#"{"a":"x\u200e"}"#),
+            (r#"{"a":"x"}"#, r#"{"a":" x"}"#),
+            (r#"{"a":1}"#, r#"{"a\u200e":1}"#),
+            (r#"{"a":1}"#, r#"{"a ":1}"#),
+            (r#"{"a":1}"#, r#"{"\"a\"":1}"#),
+            (r#"{"a":""}"#, r#"{"a":"\"\""}"#),
+            (r#"{"a":"x\ny"}"#, r#"{"a":"x\u2028y"}"#),
+            (r#"{"a":"x\ny"}"#, r#"{"a":"x\r\ny"}"#),
+            (r#"{"a":"x\ty"}"#, r#"{"a":"x    y"}"#),
+            (r#"{"a":null}"#, r#"{"a":"null"}"#),
+        ] {
+            assert_ne!(shown(one), shown(other), "{one} {other}");
+        }
+        let plain = shown(r#"{"path":"/tmp/a b","n":1}"#);
+        let values: Vec<_> = plain.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["/tmp/a b", "1"]);
+    }
+
+    #[test]
     fn what_other_readers_refuse_is_shown_as_it_was_sent() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let sent = format!(

@@ -38,7 +38,11 @@ pub(super) fn approval_request(
             continue;
         };
         let alone = json!({"type": "object", "properties": {pointer: field}});
-        if Form::from_value(&alone).is_ok() {
+        // A page would change the ends of lines.
+        let has_returns = field["default"]
+            .as_str()
+            .is_some_and(|text| text.contains('\r'));
+        if !has_returns && Form::from_value(&alone).is_ok() {
             fields.insert(pointer.clone(), field);
         } else {
             shown_only.push(pointer.as_str());
@@ -66,10 +70,7 @@ fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
     }
     let kind = declared.get("type")?.as_str()?;
     let copied: &[&str] = match kind {
-        // A page would change the ends of lines.
-        "string" if present.as_str().is_some_and(|text| !text.contains('\r')) => {
-            &["minLength", "maxLength", "format", "enum"]
-        }
+        "string" if present.is_string() => &["minLength", "maxLength", "format", "enum"],
         // Numbers that a form would round are shown, not changed.
         "integer" if present.is_i64() => &["minimum", "maximum"],
         "number" if present.is_number() => &["minimum", "maximum"],
@@ -89,6 +90,10 @@ fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_elicit_core::form::Field;
+
+    use crate::CallKind;
+    use crate::tests::approvals::people;
 
     #[test]
     fn a_field_comes_from_the_tools_schema_and_from_nothing_else() {
@@ -110,5 +115,33 @@ mod tests {
             );
         }
         assert_eq!(editable("/path", &Value::Null, &arguments), None);
+    }
+
+    #[test]
+    fn one_argument_that_no_field_holds_takes_no_other_along() {
+        let schema = json!({"properties": {"mail": {"type": "string", "format": "email"}, "path": {"type": "string"},
+            "text": {"type": "string"}}});
+        let arguments = json!({"mail": " x@example.com ", "path": "/tmp/a", "text": "a\r\nb"});
+        let call = CallSummary {
+            kind: CallKind::Tool,
+            target: "run".to_owned(),
+            arguments: Some(arguments.to_string()),
+            digest: "d".to_owned(),
+        };
+        let approval = Approval {
+            people: people(),
+            edit: ["/mail", "/path", "/text"].map(str::to_owned).to_vec(),
+        };
+        let request = approval_request("s", &call, &approval, Some(&schema.to_string()));
+        let ElicitRequest::Form { message, schema } = request else {
+            panic!("no form");
+        };
+        let form = Form::parse(schema.get()).unwrap();
+        let names: Vec<_> = form.fields().iter().map(Field::name).collect();
+        assert_eq!(names, ["/path"]);
+        assert!(
+            message.contains("`/mail`, `/text` can be approved"),
+            "{message}"
+        );
     }
 }

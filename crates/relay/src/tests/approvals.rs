@@ -63,7 +63,7 @@ impl Decisions for Fixed {
     }
 }
 
-pub(super) fn people() -> PeopleAsked {
+pub(crate) fn people() -> PeopleAsked {
     PeopleAsked {
         rule: "careful".to_owned(),
         team: TeamPlan {

@@ -1,6 +1,6 @@
 //! The relay under a simulator: a client, a server, people and a record on a virtual clock.
 
-mod approvals;
+pub(crate) mod approvals;
 mod attribution;
 mod both_eras;
 mod bounds;

@@ -372,6 +372,70 @@ async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_repeats_another_argument_than_the_server_says_goes_no_further() {
+    let about = json!({meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}});
+    let list =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": about}});
+    for (said, goes_on) in [("eu", true), ("us", false)] {
+        let rig = rig(rounds(), HeaderSource::Client).await;
+        heard(&mut rig.send(1, HeaderMap::new(), &list)).await;
+        let arguments = json!({"region": "eu", "note": "us", "at": {"region": "us"}});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "run", "arguments": arguments, "_meta": about}});
+        let headers = HeaderMap::from_iter([
+            (
+                HeaderName::from_static("mcp-param-region"),
+                HeaderValue::from_static(said),
+            ),
+            (
+                HeaderName::from_static("mcp-param-note"),
+                HeaderValue::from_static("us"),
+            ),
+        ]);
+        heard(&mut rig.send(2, headers, &call)).await;
+        let calls = rig.seen("tools/call");
+        assert_eq!(calls[0].contains_key("mcp-param-region"), goes_on, "{said}");
+        assert!(
+            !calls[0].contains_key("mcp-param-note"),
+            "no argument is marked so"
+        );
+    }
+}
+
+/// A server that answers each call under another id, in a body or in an event.
+fn mistaken(in_event: bool) -> Router<Seen> {
+    let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers, &body);
+        let body = [("content-type", "application/json")];
+        if request["method"] == "server/discover" {
+            let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"});
+            return (body, answer(&request, &result)).into_response();
+        }
+        let other = json!({"id": request["id"].to_string()});
+        let said = answer(&other, &json!({"resultType": "complete", "content": []}));
+        if in_event {
+            (EVENTS, format!("data: {said}\n\n")).into_response()
+        } else {
+            (body, said).into_response()
+        }
+    };
+    Router::new().route("/", post(call))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_answered_under_another_id_ends_with_an_error() {
+    for in_event in [false, true] {
+        let rig = rig(mistaken(in_event), HeaderSource::Client).await;
+        let params = json!({"name": "run", "_meta": {
+            meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {}}});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let told = heard(&mut rig.send(1, HeaderMap::new(), &call)).await;
+        assert_eq!(told["error"]["code"], -32603, "{told}");
+    }
+}
+
 /// Rules under which every call was approved a short while ago.
 #[derive(Debug)]
 struct AllApproved;
