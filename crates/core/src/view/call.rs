@@ -234,7 +234,7 @@ impl Member {
     /// string, is in quotes.
     fn text(&self) -> String {
         match serde_json::from_str::<String>(&self.0) {
-            Ok(text) if looks_like_itself(&text) => text,
+            Ok(text) if is_unmistakable(&text) => text,
             Ok(text) => quoted(&text),
             Err(_) => self.0.clone(),
         }
@@ -242,7 +242,7 @@ impl Member {
 }
 
 /// Returns whether nobody takes the characters of this string for another value, or for another string.
-fn looks_like_itself(text: &str) -> bool {
+fn is_unmistakable(text: &str) -> bool {
     text.trim() == text
         && !text.is_empty()
         && !text.starts_with('"')

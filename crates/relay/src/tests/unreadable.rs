@@ -9,7 +9,7 @@ use crate::RelaySettings;
 
 const PUSHED: Revision = Revision::V2025_11_25;
 const ROUNDS: Revision = Revision::V2026_07_28;
-/// What no frame that reaches the client may have.
+/// The host of the links and the name of the field in the server's questions, which the client must not see.
 const SECRET: &str = "evil.example";
 
 /// Rules that give the question `Where?` to people; all else is the caller's.
