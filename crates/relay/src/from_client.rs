@@ -226,6 +226,10 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ClientForward {
         let method = frame.method().unwrap_or_default();
+        if self.is_of_foreign_task(frame) {
+            tracing::warn!(server = %self.settings.server, "a client's notification about a task of another caller is not passed on");
+            return ClientForward::Handled;
+        }
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,

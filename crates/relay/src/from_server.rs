@@ -40,7 +40,7 @@ impl Relay {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
-        if method::is_like_create(method) {
+        if method::is_like_create(method) || self.names_questions(frame) {
             // A client that is not strict may take it for a question, which nobody has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.tell_server(refusal.to_response(&id), None);
@@ -69,7 +69,16 @@ impl Relay {
         let Some(id) = frame::only_id(bytes) else {
             return ServerForward::Handled;
         };
-        if let Some(key) = self.calls.by_upstream(&id) {
+        if frame::has_method(bytes) {
+            // A request of the server, whose ids are its own.
+            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
+        } else if let Some(probe) = self.probe_ended(&id) {
+            let forward = self.probe_refused(now, probe, None);
+            self.flush_waiting(now);
+            return forward;
+        } else if self.listing_ended(now, &id) {
+            // Rules go on with what is known of the tools.
+        } else if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
                 self.shown_server()
@@ -105,6 +114,17 @@ impl Relay {
             tracing::debug!(server = %self.settings.server, "a notification about a task of another caller is not passed on");
             return ServerForward::Handled;
         }
+        if self.names_questions(frame) {
+            return match params {
+                Some(params) if self.may_hold_questions(frame) => {
+                    self.task_status(now, via, params)
+                }
+                Some(_) | None => {
+                    tracing::warn!(server = %self.settings.server, "dropped a notification that nearly asks");
+                    ServerForward::Handled
+                }
+            };
+        }
         match (method, params) {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, frame, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
@@ -115,15 +135,25 @@ impl Relay {
                 self.catalog.forget();
                 self.forward_beside(via)
             }
-            (_, Some(params)) if self.may_hold_questions(frame) => {
-                self.task_status(now, via, params)
-            }
             _ if resembles_question(method) => {
                 // A client that is not strict may take it for a question, which nobody has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
             _ => self.forward_beside(via),
+        }
+    }
+
+    /// Returns whether a message has, for some reader, the member of its params in which questions stand, and rules judge those.
+    fn names_questions(&self, frame: Frame<'_>) -> bool {
+        if self.settings.decisions.is_none() || frame.part(FramePart::Params).is_none() {
+            return false;
+        }
+        let params = frame.params().map(|params| Members::read(params, "params"));
+        match params {
+            Some(Ok(all)) => all.iter().any(|(name, _)| is_like_questions(name)),
+            Some(Err(WireError::NotObject { .. })) => false,
+            Some(Err(_)) | None => true,
         }
     }
 
@@ -295,7 +325,7 @@ impl Relay {
     pub(crate) fn wants_links(&self, frame: Frame<'_>) -> bool {
         let is_judged = self.settings.decisions.is_some();
         says(frame, FramePart::Error, "code", |code| {
-            requires_urls(code) || (is_judged && !is_plain_code(code))
+            requires_urls(code) || (is_judged && may_require_urls(code))
         })
     }
 
@@ -574,10 +604,25 @@ fn resembles_question(method: &str) -> bool {
         || (folded != method && [method::TASK_STATUS, method::COMPLETE].contains(&folded.as_str()))
 }
 
-/// Returns whether this code of an error is a number as JSON-RPC has them.
-fn is_plain_code(code: &str) -> bool {
+/// Returns whether some reader could take this code of an error, which is no number as JSON-RPC has them, for one that wants links
+/// visited.
+fn may_require_urls(code: &str) -> bool {
     let digits = code.strip_prefix('-').unwrap_or(code);
-    digits.len() < 16 && !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    let is_digit = |digit: u8| digit.is_ascii_digit();
+    if digits.len() < 16 && !digits.is_empty() && digits.bytes().all(is_digit) {
+        return false;
+    }
+    match serde_json::from_str::<String>(code) {
+        Ok(text) => !text.is_ascii() || text.bytes().any(is_digit),
+        Err(_) => true,
+    }
+}
+
+/// Returns whether some reader could take this name of a member for `inputRequests`.
+fn is_like_questions(name: &str) -> bool {
+    let name = method::folded(name);
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.eq("inputrequests".chars())
 }
 
 /// Returns whether this code of an error wants links visited, however the number is written.

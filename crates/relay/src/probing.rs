@@ -73,6 +73,13 @@ impl Relay {
         Some(forward)
     }
 
+    /// Ends the opening that went out under this id; the server's answer to it cannot be read.
+    pub(crate) fn probe_ended(&mut self, id: &Id) -> Option<EraProbe> {
+        self.server.probe_mut()?.answered(id)?;
+        self.timers.cancel(Timer::Probe);
+        self.server.take_probe()
+    }
+
     fn era_found(
         &mut self,
         probe: &EraProbe,
@@ -139,7 +146,7 @@ impl Relay {
         }
     }
 
-    fn probe_refused(
+    pub(crate) fn probe_refused(
         &mut self,
         now: Timestamp,
         probe: EraProbe,

@@ -59,12 +59,26 @@ impl Owners {
         let number = self.last;
         self.by_task.insert(task, Owner { number, caller });
         while self.by_task.len() > REMEMBERED {
-            let oldest = self.by_task.iter().min_by_key(|(_, owner)| owner.number);
-            let Some(task) = oldest.map(|(task, _)| task.clone()) else {
+            let Some(task) = self.oldest_of_busiest() else {
                 return;
             };
             self.by_task.remove(&task);
         }
+    }
+
+    /// Returns the oldest task of the caller with the most, so that nobody pushes out the tasks of others.
+    fn oldest_of_busiest(&self) -> Option<String> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for owner in self.by_task.values() {
+            *counts.entry(&owner.caller).or_default() += 1;
+        }
+        let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let its = self
+            .by_task
+            .iter()
+            .filter(|(_, owner)| owner.caller == busiest);
+        let (task, _) = its.min_by_key(|(_, owner)| owner.number)?;
+        Some(task.clone())
     }
 }
 
@@ -161,16 +175,20 @@ impl Relay {
         }
     }
 
-    /// Returns whether a notification is about a task of another caller, or of one that is not known.
+    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
     pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
         let Some(caller) = &self.settings.task_caller else {
             return false;
         };
-        if frame.sole_member(FramePart::Params, "taskId") == Ok(None) {
+        let has_members = |params: &str| params.starts_with('{');
+        if !frame.part(FramePart::Params).is_some_and(has_members) {
             return false;
         }
-        let task = frame.params().map(task_in);
-        !matches!(task, Some(Ok(Some(task))) if self.settings.task_owners.is_of(&task, caller))
+        let Some(params) = frame.params() else {
+            return true;
+        };
+        let is_own = |task: &str| self.settings.task_owners.is_of(task, caller);
+        !matches!(tasks_in(params), Ok(tasks) if tasks.iter().all(|task| is_own(task)))
     }
 
     /// Returns the response to `tasks/list` without the tasks of other callers; `None` where it has none of them.
@@ -211,6 +229,26 @@ impl Relay {
     }
 }
 
+/// The member of `_meta` that names the task to which a message belongs (2025-11-25, tasks).
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// Returns the ids of all tasks that the params of a notification name.
+fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
+    let all = Members::read(params, "params")?;
+    all.refuse_like(&["taskId", "task", "_meta"], "params")?;
+    let mut tasks: Vec<String> = task_in(params)?.into_iter().collect();
+    if let Some(task) = all.get("task").filter(|task| task.get().starts_with('{')) {
+        tasks.extend(task_in(task)?);
+    }
+    if let Some(meta) = all.get("_meta").filter(|meta| meta.get().starts_with('{')) {
+        let meta = Members::read(meta, "_meta")?;
+        if let Some(task) = meta.get(RELATED_TASK) {
+            tasks.extend(task_in(task)?);
+        }
+    }
+    Ok(tasks)
+}
+
 /// Returns the id of the task that an object names.
 fn task_in(object: &RawValue) -> Result<Option<String>, WireError> {
     if members::is_null(object) {
@@ -240,5 +278,9 @@ mod tests {
         next.add(&owners.known());
         assert!(next.is_of("2", "ada") && next.is_of("1", "bob"));
         assert_eq!(next.known().len(), REMEMBERED);
+        // Whoever begins many loses their own.
+        assert!(next.is_of("1", "bob"));
+        next.begin("more".to_owned(), "ada".to_owned());
+        assert!(next.is_of("1", "bob") && next.is_of("more", "ada"));
     }
 }

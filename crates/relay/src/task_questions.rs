@@ -155,6 +155,13 @@ impl Relay {
             // In a session, no response may hold questions.
             return Ok(());
         }
+        if !frame
+            .part(FramePart::Result)
+            .is_some_and(|part| part.starts_with('{'))
+        {
+            // An error, or nothing.
+            return Ok(());
+        }
         let kind = self.calls.get(key).and_then(Call::kind);
         let names_task = frame.sole_member(FramePart::Result, "taskId") != Ok(None);
         let asks = || frame.sole_member(FramePart::Result, "inputRequests") != Ok(None);
@@ -164,13 +171,7 @@ impl Relay {
         if !names_task && !asks() {
             return Ok(());
         }
-        let Some(result) = frame.result() else {
-            return if frame.part(FramePart::Result).is_some() {
-                Err(unreadable())
-            } else {
-                Ok(())
-            };
-        };
+        let result = frame.result().ok_or_else(unreadable)?;
         if kind.is_some() && names_task {
             let calling = self.calls.get_mut(key).and_then(Call::summary).cloned();
             let task = Members::read(result, "result").ok();
@@ -227,6 +228,13 @@ impl Relay {
         let task = task.unwrap_or_default();
         let mut keys = BTreeSet::new();
         for (name, request) in requests {
+            if let InputRequest::Other { method, .. } = &request
+                && !["roots/list", "sampling/createMessage"].contains(&method.as_str())
+            {
+                let why = "the task asks for something that no round of 2026-07-28 may ask for";
+                self.task_questions.show(&task, BTreeSet::new());
+                return Err(ErrorResponse::new(-32603, why));
+            }
             if let InputRequest::Elicit(request) = &request {
                 let call = self.task_questions.call_of(&task).cloned();
                 let refusal = self.refusal_in_task(now, call.as_ref(), request);

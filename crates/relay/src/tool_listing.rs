@@ -85,6 +85,16 @@ impl Relay {
         true
     }
 
+    /// Ends the list of tools that was asked for under this id; the server's answer to it cannot be read. `false` where none was.
+    pub(crate) fn listing_ended(&mut self, now: Timestamp, id: &Id) -> bool {
+        let running = self.tool_listing.running.as_ref();
+        let is_asked = running.is_some_and(|running| running.id == *id);
+        if is_asked {
+            self.end_listing(now);
+        }
+        is_asked
+    }
+
     /// Learns from a list of the server's tools.
     pub(crate) fn learn_tools(&mut self, result: &RawValue) {
         self.catalog.learn(result);

@@ -99,9 +99,18 @@ impl CallView {
 
     /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
     pub fn name(&self) -> String {
-        let mut names = vec![sanitize::line(&self.name, sanitize::LABEL)];
+        self.names(sanitize::LABEL)
+    }
+
+    /// [`name`](Self::name) with nothing left out.
+    pub fn name_in_full(&self) -> String {
+        self.names(sanitize::ARGUMENTS)
+    }
+
+    fn names(&self, most: usize) -> String {
+        let mut names = vec![shown_name(&self.name, most)];
         for other in &self.others {
-            let name = sanitize::line(other, sanitize::LABEL);
+            let name = shown_name(other, most);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -143,12 +152,8 @@ impl CallView {
         most: usize,
         shown: impl Fn(&str, usize) -> String,
     ) -> Vec<(String, String)> {
-        let member = |(name, value): (String, Member)| {
-            let is_plain = name.trim() == name && !name.starts_with('"');
-            let name = if is_plain { name } else { quoted(&name) };
-            let name = sanitize::exact(&name, most).replace('\n', "␊");
-            (name, shown(&value.text(), most))
-        };
+        let member =
+            |(name, value): (String, Member)| (shown_name(&name, most), shown(&value.text(), most));
         self.members().into_iter().map(member).collect()
     }
 
@@ -243,10 +248,21 @@ impl Member {
 
 /// Returns whether nobody takes the characters of this string for another value, or for another string.
 fn is_unmistakable(text: &str) -> bool {
-    text.trim() == text
+    let edges = text.trim_matches('\n');
+    edges.trim() == edges
         && !text.is_empty()
         && !text.starts_with('"')
         && serde_json::from_str::<IgnoredAny>(text).is_err()
+}
+
+/// Returns a name on one line, of which no other is written so.
+fn shown_name(name: &str, most: usize) -> String {
+    let is_plain = name.trim() == name && !name.starts_with('"') && !name.contains('\n');
+    if is_plain {
+        sanitize::exact(name, most)
+    } else {
+        sanitize::exact(&quoted(name), most)
+    }
 }
 
 fn quoted(text: &str) -> String {

@@ -78,7 +78,11 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
         let Some(c) = chars.next() else { return out };
         taken += 1;
         match c {
-            '\n' if is_exact => out.push('\n'),
+            '\n' if is_exact => {
+                let is_seen = !out.is_empty() && chars.peek().is_some();
+                out.push_str(if is_seen { "\n" } else { "␊\n" });
+            }
+            '‹' if is_exact && chars.peek() == Some(&'U') => push_number(&mut out, c),
             _ if is_exact && is_unseen(c) => push_number(&mut out, c),
             '\0'..='\u{1f}' if is_exact => push_visible(&mut out, c),
             '\r' if chars.peek() == Some(&'\n') => {}
@@ -86,8 +90,9 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
                 out.push(if style == Style::Line { ' ' } else { '\n' });
             }
             '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
-            // The choice between a picture and a sign belongs to what stands before it; more of them only hide something.
-            '\u{fe0e}' | '\u{fe0f}' if joins(before) && !is_selector(before) => out.push(c),
+            // The choice between a picture and a sign belongs to what stands before it; elsewhere it only hides something.
+            '\u{fe0e}' | '\u{fe0f}' if is_picture(before) => out.push(c),
+            '\u{fe0f}' if chars.peek() == Some(&'\u{20e3}') && is_key(before) => out.push(c),
             '\u{fe0e}' | '\u{fe0f}' => push_number(&mut out, c),
             // Joiners belong to emoji and to many scripts; between Latin letters they only hide.
             '\u{200c}' | '\u{200d}'
@@ -110,12 +115,24 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
     out
 }
 
-fn is_selector(c: Option<char>) -> bool {
-    matches!(c, Some('\u{fe00}'..='\u{fe0f}'))
+/// Returns whether this may be shown as a picture or as a sign.
+fn is_picture(c: Option<char>) -> bool {
+    matches!(
+        c,
+        Some('\u{a9}' | '\u{ae}' | '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
+    )
 }
 
+/// Returns whether this is on the key of a telephone.
+fn is_key(c: Option<char>) -> bool {
+    matches!(c, Some('0'..='9' | '#' | '*'))
+}
+
+/// Returns whether a joiner beside this means something: in scripts from Hebrew on, and between pictures, one at a time.
 fn joins(c: Option<char>) -> bool {
-    c.is_some_and(|c| !c.is_ascii())
+    c.is_some_and(|c| {
+        c >= '\u{590}' && !matches!(c, '\u{2000}'..='\u{206f}') && !hides_or_reorders(c)
+    })
 }
 
 fn push_visible(out: &mut String, c: char) {
@@ -139,6 +156,9 @@ fn is_unseen(c: char) -> bool {
         | '\u{85}' | '\u{2028}' | '\u{2029}'
         | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
         | '\u{2800}'                         // the empty pattern of Braille
+        | '\u{2400}'..='\u{2426}'            // pictures of controls, which stand for those here
+        | '\u{fffc}' | '\u{fffe}' | '\u{ffff}'
+        | '\u{13440}' | '\u{16fe4}' | '\u{1d159}'
         | '\u{e000}'..='\u{f8ff}'            // private use
         | '\u{f0000}'..='\u{10ffff}'
     )
@@ -223,6 +243,26 @@ mod tests {
             );
         }
         assert_eq!(exact("a\n  b\r\nc", MESSAGE), "a\n  b␍\nc");
+        assert_eq!(exact("a\nb \nc\n", MESSAGE), "a\nb \nc␊\n");
+        assert_ne!(exact("a\tb", MESSAGE), exact("a␉b", MESSAGE));
+        assert_ne!(exact("a\u{200e}b", MESSAGE), exact("a‹U+200E›b", MESSAGE));
+        for hidden in [
+            "é\u{200c}è",
+            "é\u{fe0f}",
+            "’\u{200c}\u{200d}é",
+            "字\u{200d}\u{200d}字",
+            "字\u{fe0f}",
+        ] {
+            assert!(text(hidden, MESSAGE).contains('‹'), "{hidden:?}");
+        }
+        for plain in [
+            "می\u{200c}خواهم",
+            "👨\u{200d}👩\u{200d}👧",
+            "❤\u{fe0f}\u{200d}🔥",
+            "1\u{fe0f}\u{20e3}",
+        ] {
+            assert_eq!(exact(plain, MESSAGE), plain);
+        }
         let heart = "\u{2764}\u{fe0f}";
         assert_eq!(exact(heart, MESSAGE), heart);
         assert_eq!(

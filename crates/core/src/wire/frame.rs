@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::id::Id;
 pub(super) use keys::is_like;
-use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous};
+use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous, unescaped};
 pub use scan::Unclear;
 use scan::{each_key, member, sole_member};
 pub(super) use scan::{skip_space, skip_value};
@@ -426,6 +426,19 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
     };
     let raw: &RawValue = serde_json::from_slice(frame.get(only.clone())?).ok()?;
     Id::read(raw)
+}
+
+/// Returns whether a message that cannot be passed on has a method, or what some reader takes for one: then its id is not that of a
+/// request of the other side.
+pub fn has_method(frame: &[u8]) -> bool {
+    let mut found = false;
+    // Behind what cannot be scanned nothing is looked for.
+    let _end = each_key(frame, 0, |key, at| {
+        let is_method = |key: &[u8]| key == b"method" || is_like_written(key, &[b"method"]);
+        found |= is_method(key) || unescaped(key).is_some_and(|key| is_method(&key));
+        skip_value(frame, at)
+    });
+    found
 }
 
 #[cfg(test)]

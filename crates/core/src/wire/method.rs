@@ -33,8 +33,7 @@ pub fn is_like_create(method: &str) -> bool {
         let text = folded(text);
         text.chars().filter(char::is_ascii_alphanumeric).collect()
     };
-    // A long one is none that anybody takes for it.
-    method != CREATE && method.len() <= 4 * CREATE.len() && letters(method) == letters(CREATE)
+    method != CREATE && letters(method) == letters(CREATE)
 }
 
 /// Returns `true` for the method of a notification: no other is sent without an id.

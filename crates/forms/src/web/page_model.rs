@@ -52,7 +52,7 @@ pub(super) fn asker(question: &QuestionView, asked: SystemTime, now: SystemTime)
             let arguments = call.arguments_in_full();
             CallPart {
                 kind: call.kind().word(),
-                name: call.name(),
+                name: call.name_in_full(),
                 doubt: call.doubt(),
                 raw: "as sent",
                 open: arguments.len() <= OPEN && !call.is_shortened(),

@@ -80,20 +80,36 @@ fn is_same_moment(one: &str, other: &str) -> bool {
     one.is_some() && one == other
 }
 
+/// Returns a date with time (RFC 3339) in one of its spellings; `None` for any other value.
 fn moment(text: &str) -> Option<String> {
     let text: String = serde_json::from_str(text).ok()?;
-    let digits = text.bytes().take(10).filter(u8::is_ascii_digit).count();
-    let separated = text
-        .as_bytes()
-        .get(10)
-        .is_some_and(|byte| b"Tt ".contains(byte));
-    if digits != 8 || !separated || text.len() > 40 {
+    let (start, rest) = text.split_at_checked(19)?;
+    let as_zero = |c: char| {
+        if c.is_ascii_digit() {
+            '0'
+        } else {
+            c.to_ascii_uppercase()
+        }
+    };
+    let form: String = start.chars().map(as_zero).collect();
+    let fraction = rest.strip_prefix('.').unwrap_or("");
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let offset = if digits > 0 {
+        &fraction[digits..]
+    } else {
+        rest
+    };
+    let offset_form: String = offset.chars().map(as_zero).collect();
+    let is_time = ["0000-00-00T00:00:00", "0000-00-00 00:00:00"].contains(&form.as_str());
+    if !is_time || !["Z", "+00:00", "-00:00"].contains(&offset_form.as_str()) {
         return None;
     }
-    let text = text.to_ascii_uppercase().replacen(' ', "T", 1);
-    let utc = ["+00:00", "-00:00"];
-    let offset = utc.iter().find_map(|offset| text.strip_suffix(offset));
-    Some(offset.map_or_else(|| text.clone(), |time| format!("{time}Z")))
+    let time = text[..text.len() - offset.len()].to_ascii_uppercase();
+    let offset = match offset {
+        "z" | "+00:00" | "-00:00" => "Z",
+        other => other,
+    };
+    Some(format!("{}{offset}", time.replacen(' ', "T", 1)))
 }
 
 #[cfg(test)]
@@ -107,6 +123,18 @@ mod tests {
         assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:01Z"}"#).is_some());
         assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00+02:00"}"#).is_some());
         assert!(Edits::read(CALL, r#"{"/path":"/TMP/A"}"#).is_some());
+        for (before, after) in [
+            ("2026-02-28 prod.txt", "2026-02-28 PROD.txt"),
+            ("2026-02-28T10:00:00.5z", "2026-02-28T10:00:00.6z"),
+            ("20260228-- report", "20260228--TREPORT"),
+            ("2026-02-28t10:00:00zé", "2026-02-28T10:00:00ZÉ"),
+        ] {
+            let call = CALL.replace("/tmp/a", before);
+            let answers = format!(r#"{{"/path":"{after}"}}"#);
+            assert!(Edits::read(&call, &answers).is_some(), "{before}");
+        }
+        let call = CALL.replace("/tmp/a", "2026-02-28T10:00:00.5z");
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00.5-00:00"}"#).is_none());
     }
 
     const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp/a", "n":12345678901234567890,"deep":{"on":true}}}}"#;

@@ -224,6 +224,22 @@ fn a_task_is_for_the_caller_whose_call_became_it_in_all_sessions_of_that_caller(
             world.server_sends(&status.to_string());
             assert_eq!(!world.to_client.is_empty(), is_told);
         }
+        for params in [
+            json!({"TaskId": "t-1"}),
+            json!({"task": {"taskId": "t-1"}}),
+            json!({"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t-1"}}}),
+        ] {
+            let notice =
+                json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
+            other.to_client.clear();
+            other.to_server.clear();
+            other.server_sends(&notice.to_string());
+            other.client_sends(&notice.to_string());
+            assert!(
+                other.to_client.is_empty() && other.to_server.is_empty(),
+                "{notice}"
+            );
+        }
         let list = json!({"tasks": [{"taskId": "t-1", "ttl": 1}, {"taskId": "t-0"}, {"id": 1}]});
         for (world, own) in [
             (&mut again, json!([{"taskId": "t-1", "ttl": 1}])),

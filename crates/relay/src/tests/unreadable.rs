@@ -138,6 +138,17 @@ fn under_rules_nothing_that_may_ask_comes_beside_a_call() {
         ),
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"/elicitation/create","params":{ITEM}}}"#),
         format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"elicitation/create{}","params":{ITEM}}}"#,
+            " ".repeat(80)
+        ),
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"notifications/tasks",{question}{ASKED}}}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":1,"inputRequests":{ASKED}}}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"input_Requests":{ASKED}}}}}"#
+        ),
+        format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"elicitation/create\u{200b}\",\"params\":{ITEM}}}"
         ),
     ];
@@ -148,23 +159,73 @@ fn under_rules_nothing_that_may_ask_comes_beside_a_call() {
     }
 }
 
-#[test]
-fn under_rules_the_answer_to_an_opening_asks_nothing() {
-    let mut world = World::with(rules(), PUSHED, Capability::BOTH, PUSHED, Asks::Nothing);
+/// The client opens a session and the server answers each opening with this. Returns the frames that reach the client.
+fn opened(rules: RelaySettings, response: &str) -> Vec<String> {
+    let mut world = World::with(rules, PUSHED, Capability::BOTH, PUSHED, Asks::Nothing);
     world.people = None;
     let info = json!({"name": "c", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
     let opening = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     world.client_sends(&opening.to_string());
-    let members =
-        r#""protocolVersion":"2025-11-25","capabilities":{},"resultType":"input_required""#;
     while let Some(request) = world.to_server.pop_front() {
         let request: Value = serde_json::from_str(&request).unwrap();
-        world.server_sends(&result(members).replace("ID", &request["id"].to_string()));
+        world.server_sends(&response.replace("ID", &request["id"].to_string()));
     }
-    let told: Vec<_> = world.to_client.drain(..).collect();
-    let [(_, said)] = told.as_slice() else {
+    world.to_client.drain(..).map(|(_, frame)| frame).collect()
+}
+
+#[test]
+fn under_rules_the_answer_to_an_opening_asks_nothing() {
+    let members =
+        r#""protocolVersion":"2025-11-25","capabilities":{},"resultType":"input_required""#;
+    let told = opened(rules(), &result(members));
+    let [said] = told.as_slice() else {
         panic!("{told:?}");
     };
     assert!(said.contains("-32603") && !said.contains(SECRET), "{said}");
+}
+
+#[test]
+fn an_answer_to_an_opening_that_cannot_be_read_ends_the_opening() {
+    let not_json = r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","x":NaN,"capabilities":{}}}"#;
+    let two = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"m"},"result":{}}"#;
+    let twice = r#"{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}"#;
+    for (settings, response) in [
+        (rules(), not_json),
+        (rules(), two),
+        (RelaySettings::default(), two),
+        (RelaySettings::default(), twice),
+    ] {
+        let told = opened(settings, response);
+        assert!(told.len() == 1 && told[0].contains("-32603"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_request_of_the_server_that_is_refused_ends_no_call_of_the_same_id() {
+    for settings in [RelaySettings::default(), rules()] {
+        let mut world = session(settings, PUSHED, PUSHED);
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read", "arguments": {}}});
+        world.client_sends(&call.to_string());
+        world.server_sends(r#"{"jsonrpc":"2.0","id":1,"method":"roots\/list"}"#);
+        world.server_sends(r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"roots/list"}"#);
+        assert!(world.to_client.is_empty(), "{:?}", world.to_client);
+        world.server_sends(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+        let told: Vec<_> = world.to_client.drain(..).collect();
+        assert!(told.len() == 1 && told[0].1.contains("content"), "{told:?}");
+    }
+}
+
+#[test]
+fn under_rules_errors_of_careless_servers_reach_the_client() {
+    let null =
+        r#"{"jsonrpc":"2.0","id":ID,"result":null,"error":{"code":-32000,"message":"full"}}"#;
+    let named = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":"E_FULL","message":"full"}}"#;
+    for server in [PUSHED, ROUNDS] {
+        for response in [null, named] {
+            let mut world = session(rules(), PUSHED, server);
+            let told = answered(&mut world, "tools/call", response);
+            assert!(told.len() == 1 && told[0].contains("full"), "{told:?}");
+        }
+    }
 }

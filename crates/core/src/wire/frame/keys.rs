@@ -233,7 +233,7 @@ fn is_like_folded(key: &[u8], names: &[&[u8]]) -> bool {
 }
 
 /// The text of a key that is written with escapes.
-fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", key, b"\""].concat();
     let text: String = serde_json::from_slice(&quoted).ok()?;
     Some(text.into_bytes())
