@@ -116,7 +116,9 @@ impl Relay {
         }
         if self.names_questions(frame) {
             return match params {
-                Some(params) if self.may_hold_questions(frame) => {
+                Some(params)
+                    if frame.sole_member(FramePart::Params, "inputRequests") != Ok(None) =>
+                {
                     self.task_status(now, via, params)
                 }
                 Some(_) | None => {
@@ -155,12 +157,6 @@ impl Relay {
             Some(Err(WireError::NotObject { .. })) => false,
             Some(Err(_)) | None => true,
         }
-    }
-
-    /// Returns whether rules have to judge a notification that is none of those that ask.
-    fn may_hold_questions(&self, frame: Frame<'_>) -> bool {
-        self.settings.decisions.is_some()
-            && frame.sole_member(FramePart::Params, "inputRequests") != Ok(None)
     }
 
     /// The status of a task is not passed on where its questions are not the caller's.
@@ -320,8 +316,8 @@ impl Relay {
             .then_some(ElicitationMessage::InputRequired)
     }
 
-    /// Returns whether the response is an error that wants links visited. Where rules decide, one whose code is no plain number counts,
-    /// since other readers may take it for that.
+    /// Returns whether the response is an error that wants links visited. Where rules decide, so is one whose code some reader may take for
+    /// that of such an error.
     pub(crate) fn wants_links(&self, frame: Frame<'_>) -> bool {
         let is_judged = self.settings.decisions.is_some();
         says(frame, FramePart::Error, "code", |code| {

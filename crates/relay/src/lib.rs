@@ -34,6 +34,7 @@
 //! | `limits` | size, number and rate of questions |
 //! | `attribution`, `past_calls` | the call that a pushed question is for; calls that have ended here and may still ask |
 //! | `question_plan`, `task_questions` | the decision about a question, by all calls that may have asked; questions of tasks |
+//! | `task_owners` | the callers of tasks, at a server that cannot tell callers apart |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
