@@ -113,7 +113,7 @@ impl Record {
             exclusive: false,
             lifecycle: Lifecycle::ask(self.now(), Some(asked.until))
                 .deliverable_within(self.retention.answers),
-            body: Body {
+            body: Arc::new(Body {
                 server: who.server.shown_name(asked.server_info.as_deref()),
                 address: (!who.server.is_named).then(|| who.server.address.clone()),
                 principal: who.caller.clone(),
@@ -128,7 +128,7 @@ impl Record {
                 fields: asked.fields.clone(),
                 cautions: asked.cautions.clone(),
                 at_client: asked.via == AskedVia::Client,
-            },
+            }),
             arguments,
             content: None,
             params: Some(params_of(&asked.request)),

@@ -269,6 +269,8 @@ impl Stepped {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use mcp_elicit_core::answer::Outcome;
     use mcp_elicit_core::lifecycle::Lifecycle;
     use mcp_elicit_core::wire::{CallKind, Mode};
@@ -288,7 +290,7 @@ mod tests {
             owner: "g1".to_owned(),
             lifecycle: Lifecycle::ask(at(1_000), Some(at(9_000))),
             exclusive: true,
-            body: Body {
+            body: Arc::new(Body {
                 server: "s".to_owned(),
                 address: None,
                 mode: Mode::Form,
@@ -303,7 +305,7 @@ mod tests {
                 fields: Vec::new(),
                 cautions: Vec::new(),
                 at_client: false,
-            },
+            }),
             arguments: Some(vec![1]),
             content: None,
             params: None,

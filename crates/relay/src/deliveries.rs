@@ -1,6 +1,6 @@
 //! Answers on their way to the server: each is delivered when the transport says that the server has accepted it.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::{CallId, DeliveryId};
 
@@ -50,7 +50,7 @@ impl Delivery {
 /// The frames with answers whose acceptance was not reported yet.
 #[derive(Default)]
 pub(crate) struct Deliveries {
-    by_key: HashMap<DeliveryId, Delivery>,
+    by_key: FxHashMap<DeliveryId, Delivery>,
     last: u64,
 }
 

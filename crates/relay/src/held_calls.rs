@@ -85,7 +85,7 @@ impl Relay {
     /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last that waits for people.
     pub(crate) fn hold_ends(&mut self, question: &Ask) {
         for key in question.candidates() {
-            if !self.waits_for_people(key) {
+            if self.holds.is_held(key) && !self.waits_for_people(key) {
                 self.end_hold(key);
             }
         }

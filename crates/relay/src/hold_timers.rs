@@ -1,14 +1,15 @@
 //! The calls that are held for a person, and the times at which each is kept alive and handed back.
 
-use std::collections::HashSet;
 use std::time::Duration;
+
+use rustc_hash::FxHashSet;
 
 use crate::timers::{Timer, Timers};
 use crate::{CallId, Timestamp};
 
 /// The calls that are held.
 pub(crate) struct HoldTimers {
-    held: HashSet<CallId>,
+    held: FxHashSet<CallId>,
     keep_alive: Duration,
 }
 
@@ -16,7 +17,7 @@ impl HoldTimers {
     /// No call is held; those that are will be kept alive at this interval.
     pub(crate) fn new(keep_alive: Duration) -> Self {
         Self {
-            held: HashSet::new(),
+            held: FxHashSet::default(),
             keep_alive,
         }
     }

@@ -145,7 +145,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's.
+    /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's, for a client
+    /// that is asked in rounds.
     fn entry_of(
         &mut self,
         call: Option<CallId>,
@@ -154,6 +155,9 @@ impl Relay {
     ) -> String {
         if let Origin::Round { entry } | Origin::PassedRound { entry, .. } = origin {
             return entry.clone();
+        }
+        if !self.client.answers_with_retries() {
+            return String::new();
         }
         let call = call.and_then(|call| self.calls.get_mut(call));
         call.map_or_else(String::new, |call| call.rounds_mut().entry_key(request))

@@ -1,8 +1,9 @@
 //! The words for credentials, and the words that turn one into something harmless. Written as in their language but
 //! without accents and with the parts of a compound joined, which is how [`super::words`] and [`super::scan`] see them.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Confidence, CredentialKind};
 
@@ -234,7 +235,7 @@ const NEEDED: &str = "required needed necessary missing erforderlich requis nece
 /// Words that deny.
 const DENYING: &str = "not never no don dont without nicht kein keine niemals pas jamais sans nunca sin nao sem non mai niet не без";
 
-static WORDS: LazyLock<HashMap<&'static str, Term>> = LazyLock::new(|| {
+static WORDS: LazyLock<FxHashMap<&'static str, Term>> = LazyLock::new(|| {
     let terms = TERMS.iter().flat_map(|(secret, level, list)| {
         list.split_whitespace().map(|word| {
             (
@@ -273,7 +274,9 @@ pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
     }
     // "password2", "apikey1": the second of two.
     let unnumbered = joined.trim_end_matches(|c: char| c.is_ascii_digit());
-    if let Some(term) = WORDS.get(unnumbered) {
+    if unnumbered.len() < joined.len()
+        && let Some(term) = WORDS.get(unnumbered)
+    {
         return Some((*term, false));
     }
     let singular = unnumbered.strip_suffix('s')?;
@@ -315,7 +318,7 @@ pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
 }
 
 /// A list of words, ready to be asked.
-struct Words(LazyLock<HashSet<&'static str>>);
+struct Words(LazyLock<FxHashSet<&'static str>>);
 
 impl Words {
     fn has(&self, word: &str) -> bool {

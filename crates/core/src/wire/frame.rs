@@ -12,11 +12,11 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::id::Id;
-pub(super) use keys::is_like;
-use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous, unescaped};
+use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous};
+pub(super) use keys::{is_like, unescaped};
 pub use scan::Unclear;
-use scan::{each_key, member, sole_member};
-pub(super) use scan::{skip_space, skip_value};
+pub(super) use scan::{each_item, each_key, skip_space, skip_value};
+use scan::{member, sole_member};
 
 /// The members of a JSON-RPC frame, as byte ranges into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -112,12 +112,8 @@ impl<'a> Members<'a> {
     /// Refuses members whose names differ in letter case alone from one of these: a reader that does not mind letter case
     /// takes them for each other.
     pub fn refuse_like(&self, names: &[&str], location: &'static str) -> Result<(), WireError> {
-        let is_odd = |key: &str| {
-            names
-                .iter()
-                .any(|name| is_like(key.as_bytes(), &[name.as_bytes()]))
-        };
-        if self.members.iter().any(|(key, _)| is_odd(key)) {
+        let mut keys = self.members.iter().map(|(key, _)| key.as_bytes());
+        if keys.any(|key| is_like(key, names)) {
             return Err(WireError::Spelling { location });
         }
         Ok(())

@@ -25,7 +25,7 @@ fn row(id: &str, at: u64) -> Row {
         owner: "me".to_owned(),
         exclusive: false,
         lifecycle: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
-        body: Body {
+        body: Arc::new(Body {
             server: "s".to_owned(),
             principal: "local".to_owned(),
             server_info: None,
@@ -40,7 +40,7 @@ fn row(id: &str, at: u64) -> Row {
             fields: vec!["name".to_owned()],
             cautions: Vec::new(),
             at_client: false,
-        },
+        }),
         arguments: Some(vec![1, 2]),
         content: None,
         params: Some("{}".to_owned()),
@@ -246,7 +246,7 @@ async fn sweeps(store: &dyn Store) {
     let waits = answered(&of("answered"));
     assert!(store.change(vec![change(waits.clone(), 0)]).await.unwrap());
     let mut lost = of("lost");
-    lost.body.target = None;
+    Arc::make_mut(&mut lost.body).target = None;
     insert(lost).await;
     insert(of("taken")).await;
     let mut taken = answered(&of("taken"));
@@ -501,7 +501,7 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
 async fn lists_by_person(store: &dyn Store) {
     let principal = r#"["https://id","s-cy"]"#.to_owned();
     let mut own = row("own", 5);
-    own.body.principal = principal;
+    Arc::make_mut(&mut own.body).principal = principal;
     let rows = [
         team_row("ops", 1, "ops", "ada"),
         team_row("leads", 2, "leads", "ada"),

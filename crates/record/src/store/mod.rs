@@ -5,6 +5,8 @@
 //! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
 //! a person gave reach it sealed.
 
+use std::sync::Arc;
+
 use data_encoding::HEXLOWER;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -45,8 +47,8 @@ pub struct Row {
     pub lifecycle: Lifecycle,
     /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
     pub exclusive: bool,
-    /// The question, and its call.
-    pub body: Body,
+    /// The question, and its call: nothing in it changes.
+    pub body: Arc<Body>,
     /// The call's arguments, sealed.
     pub arguments: Option<Vec<u8>>,
     /// The answer's content, sealed; dropped once it was delivered.

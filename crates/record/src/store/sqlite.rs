@@ -10,6 +10,7 @@ mod questions;
 mod recognize;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -302,7 +303,7 @@ fn read(row: &SqliteRow) -> Result<Row, StoreError> {
         owner: row.try_get("owner")?,
         exclusive: row.try_get("claimed")?,
         lifecycle: serde_json::from_str(row.try_get("exchange")?)?,
-        body: serde_json::from_str(row.try_get("body")?)?,
+        body: Arc::new(serde_json::from_str(row.try_get("body")?)?),
         arguments: row.try_get("arguments")?,
         content: row.try_get("content")?,
         params: row.try_get("params")?,

@@ -227,7 +227,7 @@ impl Ask {
         self.asked.via
     }
 
-    /// Returns its key in the `inputRequests` of a client of the rounds era.
+    /// Returns its key in `inputRequests`; empty where neither side asks in rounds.
     pub(crate) fn entry(&self) -> &str {
         &self.asked.entry
     }

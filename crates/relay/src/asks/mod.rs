@@ -15,6 +15,7 @@ mod reply_check;
 use std::collections::HashMap;
 
 use mcp_elicit_core::wire::{ElicitRequest, Id};
+use rustc_hash::FxHashMap;
 
 use crate::AskId;
 pub(crate) use ask::{Ask, ClientReply, NewAsk, message_again};
@@ -25,7 +26,8 @@ pub(crate) use reply_check::UnusableReply;
 /// The open questions by every name they go by.
 #[derive(Default)]
 pub(crate) struct Asks {
-    by_key: HashMap<AskId, Ask>,
+    // The keys are the relay's own numbers: nobody else chooses them.
+    by_key: FxHashMap<AskId, Ask>,
     by_server_id: HashMap<Id, AskId>,
     by_client_id: HashMap<Id, AskId>,
     bytes: usize,

@@ -21,6 +21,8 @@ pub(crate) struct Call {
     state: ServerState,
     client_id: Id,
     upstream_id: Id,
+    /// `true` until the server is done with that id.
+    has_upstream_id: bool,
     kind: Option<CallKind>,
     /// The request as it went to the server, kept when questions may come up in it.
     kept: Option<Bytes>,
@@ -83,6 +85,7 @@ impl Call {
             state: ServerState::Running,
             client_id: id.clone(),
             upstream_id: id,
+            has_upstream_id: true,
             kind,
             kept: None,
             capability: Capability::NONE,
@@ -132,6 +135,22 @@ impl Call {
     /// Sets the id that the server is to know it by.
     pub(crate) fn set_upstream_id(&mut self, id: Id) {
         self.upstream_id = id;
+        self.has_upstream_id = true;
+    }
+
+    /// The server is done with that id. `false` where it was before.
+    pub(super) fn end_upstream(&mut self) -> bool {
+        std::mem::take(&mut self.has_upstream_id)
+    }
+
+    /// Returns whether the server still works on it.
+    pub(crate) fn is_upstream(&self) -> bool {
+        self.has_upstream_id && !self.is_queued()
+    }
+
+    /// Returns whether the server may be asking in it right now.
+    pub(super) fn may_ask(&self) -> bool {
+        self.kind.is_some() && !self.is_finished() && self.is_upstream()
     }
 
     /// Returns the kind of call, where questions may come up in it.

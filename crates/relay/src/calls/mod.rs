@@ -15,6 +15,7 @@ mod summary;
 use std::collections::HashMap;
 
 use mcp_elicit_core::wire::Id;
+use rustc_hash::FxHashMap;
 
 use crate::{CallId, StreamId};
 pub(crate) use call::Call;
@@ -23,7 +24,8 @@ pub(crate) use summary::{progress_token, summary};
 /// All requests on their way.
 #[derive(Default)]
 pub(crate) struct Calls {
-    by_key: HashMap<CallId, Call>,
+    // The keys are the relay's own numbers: nobody else chooses them.
+    by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
     last: u64,
 }
@@ -41,8 +43,9 @@ impl Calls {
     pub(crate) fn insert(&mut self, call: Call) -> CallId {
         self.last += 1;
         let key = CallId(self.last);
-        self.by_upstream.insert(call.upstream_id().clone(), key);
+        let id = call.upstream_id().clone();
         self.by_key.insert(key, call);
+        self.set_upstream(key, id);
         key
     }
 
@@ -67,16 +70,26 @@ impl Calls {
     /// The call goes to the server once more, under another id.
     pub(crate) fn renew(&mut self, key: CallId, id: Id) {
         self.end_upstream(key);
-        if let Some(call) = self.by_key.get_mut(&key) {
-            call.set_upstream_id(id.clone());
-            self.by_upstream.insert(id, key);
+        self.set_upstream(key, id);
+    }
+
+    /// The server knows the call by this id, and none other.
+    fn set_upstream(&mut self, key: CallId, id: Id) {
+        let Some(call) = self.by_key.get_mut(&key) else {
+            return;
+        };
+        call.set_upstream_id(id.clone());
+        let before = self.by_upstream.insert(id, key);
+        let before = before.filter(|before| *before != key);
+        if let Some(other) = before.and_then(|other| self.by_key.get_mut(&other)) {
+            other.end_upstream();
         }
     }
 
     /// The server is done with this upstream id, which another call may have by now; the call lives on.
     pub(crate) fn end_upstream(&mut self, key: CallId) {
-        if let Some(call) = self.by_key.get(&key)
-            && self.is_with(key, call)
+        if let Some(call) = self.by_key.get_mut(&key)
+            && call.end_upstream()
         {
             self.by_upstream.remove(call.upstream_id());
         }
@@ -84,18 +97,7 @@ impl Calls {
 
     /// Returns whether the server still works on the call.
     pub(crate) fn is_upstream(&self, key: CallId) -> bool {
-        self.get(key)
-            .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
-    }
-
-    /// Returns whether the server still works on this call of this key.
-    fn is_with(&self, key: CallId, call: &Call) -> bool {
-        self.by_upstream.get(call.upstream_id()) == Some(&key)
-    }
-
-    /// Returns whether the server may be asking in this call of this key right now.
-    fn fits(&self, key: CallId, call: &Call) -> bool {
-        call.kind().is_some() && !call.is_finished() && !call.is_queued() && self.is_with(key, call)
+        self.get(key).is_some_and(Call::is_upstream)
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.
@@ -124,13 +126,13 @@ impl Calls {
 
     /// Returns whether the server may be asking in this call right now.
     pub(crate) fn may_ask(&self, key: CallId) -> bool {
-        self.get(key).is_some_and(|call| self.fits(key, call))
+        self.get(key).is_some_and(Call::may_ask)
     }
 
     /// Calls in which the server may be asking right now, in no order.
     pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
-        calls.filter(|(key, call)| self.fits(*key, call))
+        calls.filter(|(_, call)| call.may_ask())
     }
 
     /// Keys of the calls that fit, oldest first.

@@ -196,7 +196,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
 
 /// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these
 /// names.
-pub(in crate::wire) fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
+pub(in crate::wire) fn is_like(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
     if key.is_ascii() {
         is_like_ascii(key, names)
     } else {
@@ -214,26 +214,27 @@ pub(super) fn is_like_written(key: &[u8], names: &[&[u8]]) -> bool {
 
 /// Does the work of [`is_like`] for a key within ASCII.
 #[inline]
-fn is_like_ascii(key: &[u8], names: &[&[u8]]) -> bool {
+fn is_like_ascii(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
     names
         .iter()
-        .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != *name)
+        .map(AsRef::as_ref)
+        .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != name)
 }
 
 /// Does the work of [`is_like`] for a key with letters outside ASCII: the other case of two of them is within it.
 #[cold]
-fn is_like_folded(key: &[u8], names: &[&[u8]]) -> bool {
+fn is_like_folded(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
     let Ok(text) = std::str::from_utf8(key) else {
         return false;
     };
     let folded = text.replace('\u{17f}', "s").replace('\u{212a}', "k");
     names
         .iter()
-        .any(|name| folded.as_bytes().eq_ignore_ascii_case(name))
+        .any(|name| folded.as_bytes().eq_ignore_ascii_case(name.as_ref()))
 }
 
 /// The text of a key that is written with escapes.
-pub(super) fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::wire) fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", key, b"\""].concat();
     let text: String = serde_json::from_slice(&quoted).ok()?;
     Some(text.into_bytes())

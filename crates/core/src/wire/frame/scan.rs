@@ -52,7 +52,7 @@ fn each_member<'a>(
 
 /// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind
 /// that; stops where there is none. Gives the position behind the closing brace.
-pub(super) fn each_key<'a>(
+pub(in crate::wire) fn each_key<'a>(
     text: &'a [u8],
     from: usize,
     mut skip: impl FnMut(&'a [u8], usize) -> Option<usize>,
@@ -77,6 +77,30 @@ pub(super) fn each_key<'a>(
         match text.get(at)? {
             b',' => at = skip_space(text, at + 1),
             b'}' => return Some(at + 1),
+            _ => return None,
+        }
+    }
+}
+
+/// Calls `skip` with the position of every item of the array that starts at `at`, for the position behind that; stops where there
+/// is none. Gives the position behind the closing bracket.
+pub(in crate::wire) fn each_item(
+    text: &[u8],
+    at: usize,
+    mut skip: impl FnMut(usize) -> Option<usize>,
+) -> Option<usize> {
+    if text.get(at) != Some(&b'[') {
+        return None;
+    }
+    let mut at = skip_space(text, at + 1);
+    if text.get(at) == Some(&b']') {
+        return Some(at + 1);
+    }
+    loop {
+        at = skip_space(text, skip(at)?);
+        match text.get(at)? {
+            b',' => at = skip_space(text, at + 1),
+            b']' => return Some(at + 1),
             _ => return None,
         }
     }

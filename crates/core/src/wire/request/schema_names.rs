@@ -1,10 +1,12 @@
 //! The keywords of a form's schema: none may be spelled in other letter case, since a reader that does not mind it would show another
 //! form.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use super::super::error::WireError;
-use super::super::members::Members;
+use super::super::frame::{each_item, each_key, is_like, skip_value, unescaped};
 
 const LOCATION: &str = "requestedSchema";
 
@@ -34,37 +36,60 @@ const OF_FIELD: [&str; 19] = [
     "uniqueItems",
 ];
 
-/// Refuses keywords that differ from those of a form in letter case alone. What is no form is for `Form` to refuse.
+/// A part of a schema.
+#[derive(Clone, Copy)]
+enum Part {
+    Form,
+    /// The fields of a form by their names.
+    Fields,
+    /// A field, its items or an option.
+    Field,
+}
+
+impl Part {
+    /// Returns whether the name of a member differs from a keyword of this part in letter case alone.
+    fn is_odd(self, name: &[u8]) -> bool {
+        match self {
+            Self::Form => is_like(name, &OF_FORM),
+            Self::Fields => false,
+            Self::Field => is_like(name, &OF_FIELD),
+        }
+    }
+
+    /// Returns the part that the member of this name is, if it is one.
+    fn inner(self, name: &[u8]) -> Option<Self> {
+        match (self, name) {
+            (Self::Form, b"properties") => Some(Self::Fields),
+            (Self::Fields, _) | (Self::Field, b"items" | b"oneOf" | b"anyOf") => Some(Self::Field),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses keywords that differ from those of a form in letter case alone. What is no form is for `Form` to refuse; its nesting was
+/// bounded before.
 pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
-    let Ok(form) = Members::read(schema, LOCATION) else {
-        return Ok(());
-    };
-    form.refuse_like(&OF_FORM, LOCATION)?;
-    let fields = form.get("properties");
-    let Some(Ok(fields)) = fields.map(|fields| Members::read(fields, LOCATION)) else {
-        return Ok(());
-    };
-    for (_, field) in fields.iter() {
-        refuse_like_in_field(field)?;
+    let mut is_odd = false;
+    let _end = inspect(schema.get().as_bytes(), 0, Part::Form, &mut is_odd);
+    if is_odd {
+        return Err(WireError::Spelling { location: LOCATION });
     }
     Ok(())
 }
 
-fn refuse_like_in_field(field: &RawValue) -> Result<(), WireError> {
-    let Ok(field) = Members::read(field, LOCATION) else {
-        return Ok(());
-    };
-    field.refuse_like(&OF_FIELD, LOCATION)?;
-    if let Some(items) = field.get("items") {
-        refuse_like_in_field(items)?;
+/// Inspects the names in the part at this position. Gives the position behind it.
+fn inspect(text: &[u8], at: usize, part: Part, is_odd: &mut bool) -> Option<usize> {
+    match text.get(at)? {
+        b'{' => each_key(text, at, |key, at| {
+            let written = key.contains(&b'\\').then(|| unescaped(key)).flatten();
+            let name = written.map_or(Cow::Borrowed(key), Cow::Owned);
+            *is_odd |= part.is_odd(&name);
+            match part.inner(&name) {
+                Some(inner) => inspect(text, at, inner, is_odd),
+                None => skip_value(text, at),
+            }
+        }),
+        b'[' => each_item(text, at, |at| inspect(text, at, part, is_odd)),
+        _ => skip_value(text, at),
     }
-    for options in ["oneOf", "anyOf"] {
-        let options = field.get(options);
-        let options: Option<Vec<&RawValue>> =
-            options.and_then(|options| serde_json::from_str(options.get()).ok());
-        for option in options.into_iter().flatten() {
-            refuse_like_in_field(option)?;
-        }
-    }
-    Ok(())
 }

@@ -59,10 +59,19 @@ const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /// Tells which rows were as they were seen.
 const CHANGED: &str = ") AS new WHERE question.id = new.column1 AND question.version = new.column2 RETURNING question.id";
 
-/// The number of rows that one statement writes.
+/// The most rows that one statement writes.
 const ROWS_AT_ONCE: usize = 64;
-/// The number of audit links that one statement writes.
-const LINKS_AT_ONCE: usize = 200;
+/// The most audit links that one statement writes.
+const LINKS_AT_ONCE: usize = 128;
+
+/// Returns the number of the first of these that one statement writes: a power of two, so that few statements are prepared, and
+/// each only once.
+fn at_once(count: usize, most: usize) -> usize {
+    count
+        .min(most)
+        .checked_ilog2()
+        .map_or(0, |power| 1 << power)
+}
 
 /// The last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
@@ -241,16 +250,17 @@ impl Chain {
         self,
         step: &mut Transaction<'_, Database>,
     ) -> Result<(i64, String), StoreError> {
-        for links in self.links.chunks(LINKS_AT_ONCE) {
+        let mut rest = self.links.as_slice();
+        while !rest.is_empty() {
+            let (links, others) = rest.split_at(at_once(rest.len(), LINKS_AT_ONCE));
             let mut query = sqlx::QueryBuilder::new("INSERT INTO audit (number, entry, hash) ");
             query.push_values(links, |mut row, (number, entry, hash)| {
                 row.push_bind(*number)
                     .push_bind(entry.as_str())
                     .push_bind(hash.as_str());
             });
-            // Hardly ever as long again.
-            let query = query.build().persistent(false);
-            query.execute(&mut **step).await?;
+            query.build().execute(&mut **step).await?;
+            rest = others;
         }
         Ok((self.number, self.hash))
     }
@@ -262,7 +272,9 @@ fn new_rows(wanted: &[Write]) -> Vec<(&Row, &Vec<String>)> {
         Write::Insert { row, audit } => Some((&**row, audit)),
         Write::Change(_) | Write::Note(_) => None,
     });
-    new.take(ROWS_AT_ONCE).collect()
+    let mut new: Vec<_> = new.take(ROWS_AT_ONCE).collect();
+    new.truncate(at_once(new.len(), ROWS_AT_ONCE));
+    new
 }
 
 /// The changes at the head of these of one row each, and each of another row: as many as one statement writes.
@@ -273,7 +285,9 @@ fn single_changes(wanted: &[Write]) -> Vec<&Change> {
         Write::Change(_) | Write::Insert { .. } | Write::Note(_) => None,
     });
     let others = single.take_while(|change| seen.insert(change.row.id.as_str()));
-    others.take(ROWS_AT_ONCE).collect()
+    let mut single: Vec<_> = others.take(ROWS_AT_ONCE).collect();
+    single.truncate(at_once(single.len(), ROWS_AT_ONCE));
+    single
 }
 
 /// Rows changed in one statement, each for itself; whether each had the version that was seen.
@@ -284,7 +298,7 @@ async fn change_each(
 ) -> Result<Vec<bool>, StoreError> {
     let values = vec![CHANGE_VALUES; changes.len()].join(", ");
     let text = AssertSqlSafe(format!("{CHANGE_ROWS}{values}{CHANGED}"));
-    let mut query = sqlx::query(text).persistent(false);
+    let mut query = sqlx::query(text);
     for change in changes {
         query = bound_change(query, &change.row, change.seen)?;
     }
@@ -308,7 +322,7 @@ async fn insert_all(
 ) -> Result<(), StoreError> {
     let values = vec![ROW_VALUES; rows.len()].join(", ");
     let text = AssertSqlSafe(format!("{INSERT_ROWS}{values}"));
-    let mut query = sqlx::query(text).persistent(false);
+    let mut query = sqlx::query(text);
     for (row, _) in rows {
         query = bound_whole(query, row)?;
     }
