@@ -1,6 +1,8 @@
 //! Calls that nobody waits for, and calls that follow one of another session.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
+
+use rustc_hash::FxHashSet;
 
 use crate::{CallId, StreamId};
 
@@ -10,7 +12,7 @@ pub(crate) struct Unattended {
     /// By the digest of what they call, oldest first.
     by_digest: HashMap<String, VecDeque<CallId>>,
     /// Calls that wait for the result of the same call in another session.
-    following: HashSet<CallId>,
+    following: FxHashSet<CallId>,
     /// `true` if the record knows calls that nobody waits for.
     in_record: bool,
     /// Streams of calls that are being looked up in the record.

@@ -14,12 +14,11 @@ mod edits;
 mod request;
 mod shown;
 
-use std::collections::HashMap;
-
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::{Id, message};
+use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -44,10 +43,10 @@ const APPROVAL: &str = "mcp-elicit/approval";
 /// The calls that wait for approval, and those that were approved and are on their way.
 #[derive(Default)]
 pub(crate) struct Approvals {
-    waiting: HashMap<CallId, Waiting>,
+    waiting: FxHashMap<CallId, Waiting>,
     /// The call that is about to start.
     starting: Option<Approved>,
-    approved: HashMap<CallId, Approved>,
+    approved: FxHashMap<CallId, Approved>,
 }
 
 /// A call that waits for approval.
