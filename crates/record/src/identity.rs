@@ -2,7 +2,7 @@
 //! that the record and the audit tell two of them apart without saying what they are.
 
 use mcp_elicit_core::question::NewQuestion;
-use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::members::{Members, raw_text};
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use std::fmt;
 use std::io;
@@ -10,7 +10,6 @@ use std::path::Path;
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, Mac as _};
-use serde_json::Value;
 use sha2::Sha256;
 
 use super::encryption;
@@ -18,12 +17,9 @@ use crate::state_file;
 
 const KEY: usize = 32;
 
-/// Members of a question that differ each time the same question is asked.
-const PASSING: [&str; 3] = ["_meta", "elicitationId", "task"];
-
 /// The key of all identities. It is never changed: what was asked under it must be found again.
 #[derive(Clone)]
-pub struct IdentityKey([u8; KEY]);
+pub struct IdentityKey(Hmac<Sha256>);
 
 impl fmt::Debug for IdentityKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,20 +50,26 @@ pub struct SessionIdentity {
 }
 
 impl IdentityKey {
+    fn new(key: [u8; KEY]) -> Self {
+        Self(Hmac::new_from_slice(&key).expect("a key of any length will do"))
+    }
+
     /// Makes a key for this process alone.
     pub fn random() -> io::Result<Self> {
-        encryption::random().map(Self)
+        encryption::random().map(Self::new)
     }
 
     /// Reads the key in this file, made when there is none. Only its owner may read it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
-        encryption::key_in_file(path, &encryption::random::<KEY>()?).map(Self)
+        encryption::key_in_file(path, &encryption::random::<KEY>()?).map(Self::new)
     }
 
     /// Reads the key in this file; `None` where there is none, or no whole one.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         match state_file::read(path) {
-            Ok(bytes) if encryption::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
+            Ok(bytes) if encryption::are_keys(&bytes) => {
+                Ok(bytes.first_chunk().copied().map(Self::new))
+            }
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -91,7 +93,7 @@ impl IdentityKey {
     }
 
     fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        let mut mac = self.0.clone();
         for part in std::iter::once(&purpose.as_bytes()).chain(parts) {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
@@ -120,7 +122,7 @@ impl ServerIdentity {
 impl SessionIdentity {
     /// Returns what binds calls of this caller to this server, which calls itself so.
     pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
-        let info = |name: &str| server_info.and_then(|info| text_of(info, name));
+        let info = |name| server_info.and_then(|info| text_of(info, name));
         let (name, version) = (info("name"), info("version"));
         let parts = [
             self.caller.as_bytes(),
@@ -155,22 +157,23 @@ pub(super) fn params_of(request: &ElicitRequest) -> String {
     }
 }
 
-/// Returns what is asked, without what differs each time.
+/// Returns the members of what is asked, as JSON and in the order of their names, without those that differ each time the same
+/// question is asked.
 fn question_text(request: &ElicitRequest) -> String {
-    let Ok(params) = request.to_raw_params(Revision::LATEST) else {
-        return String::new();
-    };
-    let Ok(members) = Members::read(&params, "params") else {
-        return params.get().to_owned();
-    };
-    let mut lasting: Vec<(&str, &str)> = members
-        .iter()
-        .filter(|(name, _)| !PASSING.contains(name))
-        .map(|(name, value)| (name, value.get()))
-        .collect();
-    lasting.sort_unstable();
+    let (message, mode) = (
+        raw_text(request.message()),
+        raw_text(request.mode().as_str()),
+    );
+    let (asked, url);
+    match request {
+        ElicitRequest::Form { schema, .. } => asked = ("requestedSchema", schema.get()),
+        ElicitRequest::Url { url: link, .. } => {
+            url = raw_text(link);
+            asked = ("url", url.get());
+        }
+    }
     let mut text = String::new();
-    for (name, value) in lasting {
+    for (name, value) in [("message", message.get()), ("mode", mode.get()), asked] {
         for part in [name, value] {
             text.push_str(&part.len().to_string());
             text.push(':');
@@ -181,9 +184,10 @@ fn question_text(request: &ElicitRequest) -> String {
 }
 
 /// The text of this member of a JSON object, where it has one.
-fn text_of(object: &str, name: &str) -> Option<String> {
-    let object: Value = serde_json::from_str(object).ok()?;
-    let text = object.get(name)?.as_str()?.trim();
+fn text_of(object: &str, name: &'static str) -> Option<String> {
+    let object = Members::read_text(object, "serverInfo").ok()?;
+    let text = object.text(name).ok()??;
+    let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -206,12 +210,13 @@ mod tests {
 
     #[test]
     fn a_caller_is_never_its_credentials() {
-        let key = IdentityKey::random().unwrap();
+        let bytes = [7; KEY];
+        let key = IdentityKey::new(bytes);
         let caller = key.caller(b"Bearer hunter2");
         assert_eq!(caller, key.caller(b"Bearer hunter2"));
         assert_ne!(caller, key.caller(b"Bearer hunter3"));
         assert!(!caller.contains("hunter2"));
-        assert!(!format!("{key:?}").contains(&HEXLOWER.encode(&key.0)));
+        assert!(!format!("{key:?}").contains(&HEXLOWER.encode(&bytes)));
     }
 
     #[test]
@@ -228,6 +233,24 @@ mod tests {
         assert_ne!(
             url("1", "https://a.example/"),
             url("1", "https://b.example/")
+        );
+    }
+
+    /// What was asked under another spelling of the parts would not be found again.
+    #[test]
+    fn a_question_keeps_its_spelling() {
+        let params = serde_json::json!({"message": "W\"ho?", "requestedSchema": {"type": "object", "properties": {}}});
+        let form = ElicitRequest::from_value(&params, Revision::V2025_06_18).unwrap();
+        assert_eq!(
+            question_text(&form),
+            "7:message8:\"W\\\"ho?\"4:mode6:\"form\"15:requestedSchema33:{\"type\":\"object\",\"properties\":{}}"
+        );
+        let params =
+            serde_json::json!({"mode": "url", "message": "Go", "url": "https://a.example/"});
+        let link = ElicitRequest::from_value(&params, Revision::LATEST).unwrap();
+        assert_eq!(
+            question_text(&link),
+            "7:message4:\"Go\"4:mode5:\"url\"3:url20:\"https://a.example/\""
         );
     }
 

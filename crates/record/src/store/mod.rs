@@ -10,10 +10,12 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
 use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::IdentityKey;
 use crate::principal::Principal;
@@ -451,7 +453,7 @@ pub trait Store: Send + Sync + 'static {
 
 /// The key of an audit chain: without it nobody can make a chain whole again that was changed.
 #[derive(Clone)]
-pub struct ChainKey([u8; 32]);
+pub struct ChainKey(Hmac<Sha256>);
 
 /// The prefix of a link's hash that was made with a key.
 const KEYED: &str = "k1:";
@@ -459,7 +461,8 @@ const KEYED: &str = "k1:";
 impl ChainKey {
     /// Returns the key of the chain that goes with the key of identities.
     pub fn from_identity(identity: &IdentityKey) -> Self {
-        Self(identity.derive("audit chain"))
+        let key = identity.derive("audit chain");
+        Self(Hmac::new_from_slice(&key).expect("a key of any length will do"))
     }
 }
 
@@ -476,8 +479,6 @@ pub fn is_keyed(hash: &str) -> bool {
 
 /// The hash of the next link: with a key where there is one.
 pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
-    use hmac::{Hmac, Mac as _};
-    use sha2::{Digest as _, Sha256};
     let parts = [before.as_bytes(), b"\n", entry.as_bytes()];
     match key {
         None => {
@@ -488,8 +489,7 @@ pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> Stri
             HEXLOWER.encode(&hash.finalize())
         }
         Some(key) => {
-            let mut mac =
-                Hmac::<Sha256>::new_from_slice(&key.0).expect("a key of any length will do");
+            let mut mac = key.0.clone();
             for part in parts {
                 mac.update(part);
             }
