@@ -337,6 +337,56 @@ async fn every_store_keeps_what_was_learned() {
     assert!(again.learned("s1".to_owned()).await.unwrap().is_some());
 }
 
+/// Groups of any size are written whole and in order; of a row that another changed, only its own write is refused.
+async fn writes_groups(store: &dyn Store) {
+    let (mut count, mut links) = (0_u64, Vec::new());
+    for size in [1, 2, 3, 31, 64, 65, 150, 300] {
+        let rows: Vec<Row> = (0..size)
+            .map(|at| row(&format!("g{size}-{at}"), 1_000))
+            .collect();
+        let new = rows.iter().map(|row| Write::Insert {
+            row: Box::new(row.clone()),
+            audit: vec![format!("asked {}", row.id)],
+        });
+        let mut wanted: Vec<Write> = new.collect();
+        // Every third was changed by somebody else.
+        let seen = |at: usize| u64::from(at % 3 == 2);
+        wanted.extend(rows.iter().enumerate().map(|(at, row)| {
+            let mut change = change(acted(row), seen(at));
+            change.audit = vec![format!("answered {}", row.id)];
+            Write::Change(vec![change])
+        }));
+        wanted.push(Write::Note(format!("group {size}")));
+        let done = store.write(&wanted).await.unwrap();
+        let is_written = |at: usize| at < size || at == 2 * size || seen(at - size) == 0;
+        let expected: Vec<bool> = (0..wanted.len()).map(is_written).collect();
+        assert_eq!(done, expected, "of {size}");
+        for (write, _) in wanted.iter().zip(&done).filter(|(_, done)| **done) {
+            match write {
+                Write::Insert { audit, .. } => links.extend(audit.clone()),
+                Write::Change(changes) => links.extend(changes[0].audit.clone()),
+                Write::Note(entry) => links.push(entry.clone()),
+            }
+        }
+        let audit = store.audit(count + 1, 2_000).await.unwrap();
+        let found: Vec<&str> = audit.iter().map(|link| link.entry.as_str()).collect();
+        assert_eq!(found, links, "of {size}");
+        count += links.len() as u64;
+        links.clear();
+        for (at, row) in rows.iter().enumerate() {
+            let found = store.find(row.id.clone()).await.unwrap().unwrap();
+            assert_eq!(found.lifecycle.version(), u64::from(seen(at) == 0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_store_writes_groups() {
+    writes_groups(&Memory::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    writes_groups(&Sqlite::at(&folder.path().join("groups.sqlite"))).await;
+}
+
 #[tokio::test]
 async fn every_store_keeps_results() {
     keeps_results(&Memory::default()).await;
