@@ -138,12 +138,13 @@ impl Browser {
         tokio::time::timeout(WITHIN, found).await.unwrap()
     }
 
-    /// Enters answers, looks at them, and sends them.
-    async fn fill(&mut self, question: &str, fields: &str) -> Page {
+    /// Enters answers, and sends them where the review has these words.
+    async fn fill(&mut self, question: &str, fields: &str, words: &str) -> Page {
         let page = self.get(question).await;
         let version = page.after("name=\"version\" value=\"");
         let form = format!("csrf={}&version={version}&{fields}", page.csrf());
         let review = self.post(&format!("{question}/review"), &form).await;
+        assert!(review.text.contains(words), "{words}: {}", review.text);
         let seen = review.after("name=\"seen\" value=\"");
         let form = format!("csrf={}&version={version}&seen={seen}", review.csrf());
         self.post(&format!("{question}/accept"), &form).await
@@ -198,7 +199,7 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
     let mut bob = Browser::signed_in(&inbox, 1).await;
 
     let deploy = ada.asked(&inbox, "").await;
-    let page = ada.fill(&deploy, "f0=0&f1=first").await;
+    let page = ada.fill(&deploy, "f0=0&f1=first", "first").await;
     assert!(page.text.contains("1 of them so far"), "{}", page.text);
     let again = ada.get(&deploy).await;
     assert!(
@@ -215,7 +216,12 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     // The argument `archive` becomes true.
-    ada.fill(&backups, "f0=0").await;
+    let before = "changed from <del dir=\"auto\">No</del>";
+    ada.fill(&backups, "f0=0", before).await;
+    let page = bob.get(&backups).await;
+    for words in [before, "Ada approved with another /archive"] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
     let page = bob.confirm(&backups).await;
     assert!(page.text.contains("The call was approved"), "{}", page.text);
 

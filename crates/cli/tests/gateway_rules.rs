@@ -395,6 +395,7 @@ async fn an_approval_that_is_good_for_a_while_survives_a_restart_and_serves_that
     let granted = of_event(&audit, "approval-granted");
     assert_eq!(granted["by"], "person:ada");
     assert_eq!(granted["id"], approval.id.as_str());
+    assert_eq!(of_event(&audit, "filled")["edited"], json!(["/name"]));
     let lasts = granted["until"].as_u64().unwrap() - granted["at"].as_u64().unwrap();
     assert!(lasts <= 600_000, "never longer than the rule says");
     drop(beside);

@@ -22,6 +22,7 @@
 //! | `json`, `number` | what a JSON text says, read once; how JSON numbers compare, exactly |
 
 pub mod answer;
+pub mod argument;
 pub mod fault;
 pub mod form;
 mod json;

@@ -150,6 +150,10 @@ fn each_mistake_has_its_line_and_column() {
             "[[rules]]\nask = \"caller\"\ngood-for = \"1m\"\n",
             ("no-effect", 3, 1),
         ),
+        (
+            "[[rules]]\nask = \"caller\"\non-timeout = \"hand-back\"\n",
+            ("no-effect", 3, 1),
+        ),
         ("[[rules]]\napprove = true\n", ("no-addressee", 1, 1)),
         (
             "[[rules]]\napprove = true\nask = \"caller\"\nedit = [\"a\"]\n",

@@ -92,6 +92,9 @@ pub struct TimelineEvent {
     /// The channel of an act outside the pages, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
+    /// JSON Pointers to the arguments that an approver changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 /// The events between the asking and the end, as they are stored.
@@ -116,6 +119,12 @@ impl Timeline {
                 by: text("by"),
                 to: text("to"),
                 through: text("channel"),
+                edited: members["edited"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|pointer| pointer.as_str().map(str::to_owned))
+                    .collect(),
             });
         }
     }
@@ -134,6 +143,7 @@ impl Row {
             by: None,
             to: None,
             through: None,
+            edited: Vec::new(),
         };
         let ended = TimelineKind::from_phase(lifecycle.phase()).map(|kind| TimelineEvent {
             kind,
@@ -141,6 +151,7 @@ impl Row {
             by: lifecycle.ended_by().map(str::to_owned),
             to: None,
             through: team.ended_through.clone(),
+            edited: Vec::new(),
         });
         let between = team.timeline.0.iter().cloned();
         std::iter::once(asked).chain(between).chain(ended).collect()

@@ -400,14 +400,15 @@ pub(super) async fn review<D: QuestionStore>(
     } else {
         None
     };
+    let asked = open.asked();
     page(
         StatusCode::OK,
         &ReviewPage {
             shell: open.shell(),
-            asked: open.asked(),
+            rows: page_model::review(form, &views, &draft, asked.is_approval()),
+            asked,
             seen: super::post_handlers::seen(open.site, &open.id, &answers),
             unsure,
-            rows: page_model::review(form, &views, &draft),
         },
     )
 }

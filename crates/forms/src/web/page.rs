@@ -290,6 +290,8 @@ pub(super) struct ReviewRow {
     pub typed: Option<String>,
     /// Why to look at it again.
     pub caveat: Option<String>,
+    /// The values before the approver changed them, in a call that waits for approval; empty where they are the same.
+    pub before: Vec<String>,
 }
 
 /// The answers once more, before they are sent.

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{Draft, DraftValue};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::argument::changed_from;
+use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::link::Link;
 
 use super::clock::{ago, moment};
@@ -236,7 +237,12 @@ pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
 }
 
 /// Returns what will be sent, field by field: options by their labels, everything else exactly as the server gets it.
-pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
+pub(super) fn review(
+    form: &Form,
+    views: &[FieldView],
+    draft: &Draft,
+    is_approval: bool,
+) -> Vec<ReviewRow> {
     views
         .iter()
         .map(|view| {
@@ -244,6 +250,7 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
             let value = validation::value(form, view, typed);
             ReviewRow {
                 label: view.label.clone(),
+                before: before(form.fields(), view, value.as_ref(), is_approval),
                 values: value.map(|value| view.sent(&value)).unwrap_or_default(),
                 typed: validation::understood(form, view, typed).and_then(|_| typed_words(typed)),
                 caveat: form
@@ -256,6 +263,20 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
         .collect()
 }
 
+/// Returns the value that an argument had before, in words; nothing where it is the same, or is an answer to a server's question.
+fn before(
+    fields: &[Field],
+    view: &FieldView,
+    value: Option<&serde_json::Value>,
+    is_approval: bool,
+) -> Vec<String> {
+    let field = fields.iter().find(|field| field.name() == view.name);
+    let before = field
+        .filter(|_| is_approval)
+        .and_then(|field| changed_from(field, value));
+    before.map(|before| view.sent(&before)).unwrap_or_default()
+}
+
 /// The people's side of a question, safe to show.
 pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> TeamPart {
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
@@ -263,6 +284,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
     let rows = |content: &serde_json::Map<String, serde_json::Value>| {
         let views = fields.iter().map(FieldView::from_field);
         let row = |view: FieldView| ReviewRow {
+            before: before(fields, &view, content.get(&view.name), team.is_approval),
             values: match content.get(&view.name) {
                 Some(value) => view.sent(value),
                 None => vec![Phrases::of(team.is_approval).none.to_owned()],

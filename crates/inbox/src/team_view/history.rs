@@ -116,6 +116,12 @@ fn happened(
         TimelineKind::Claimed => format!("{by} claimed it"),
         TimelineKind::TakenOver => format!("{by} took it over"),
         TimelineKind::Delegated => format!("{by} handed it on to {to}"),
+        TimelineKind::Filled | TimelineKind::Edited if !event.edited.is_empty() => {
+            format!(
+                "{by} approved with another {}",
+                listed(&event.edited, "and")
+            )
+        }
         TimelineKind::Filled if is_approval => format!("{by} approved"),
         TimelineKind::Filled => format!("{by} entered answers"),
         TimelineKind::Edited if is_approval => format!("{by} approved with other arguments"),

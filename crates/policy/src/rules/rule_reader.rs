@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::plan_reader::choice;
 use super::targets::{Target, Targets};
-use super::{Approval, Decision, OnError, Phase, Refusal, Rule};
+use super::{Approval, Decision, OnError, OnTimeout, Phase, Refusal, Rule};
 use crate::condition::{Condition, Interner};
 use crate::defect::nearest;
 use crate::document::{Reader, Value, key_start};
@@ -268,6 +268,14 @@ impl<'p> RuleReader<'p> {
         }
         let plan = Box::new(self.plan(reader, table)?);
         if !approve {
+            if plan.on_timeout == OnTimeout::HandBack {
+                reader.defect(
+                    key_start(table, "on-timeout"),
+                    "no-effect",
+                    "a question that a server asks cannot be handed back: the server gets an error when its time runs out",
+                    "add `approve = true`, or take `on-timeout` out",
+                );
+            }
             return Some(Decision::Ask(plan));
         }
         let edit = table

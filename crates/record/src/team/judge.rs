@@ -1,8 +1,12 @@
 //! The effect of an act on a question: the row as it will be, and what the audit says.
 
-use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::answer::{Answers, Outcome};
+use mcp_elicit_core::argument::changed_names;
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry, name_channel};
@@ -66,6 +70,12 @@ impl Record {
             next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
         }
         let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
+        if let (TeamAct::Fill { answers, .. }, true) = (act, team.is_approval && is_new) {
+            let edited = edited_arguments(row, *answers);
+            for (_, members) in audit.iter_mut().take(usize::from(!edited.is_empty())) {
+                members["edited"] = edited.clone().into();
+            }
+        }
         for (_, members) in &mut audit {
             // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
             if members["person"].is_null() {
@@ -184,6 +194,26 @@ fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
         // Not an act's.
         Ending::TimedOut | Ending::Withdrawn => None,
     }
+}
+
+/// Returns JSON Pointers to the arguments of the call that this approval changes.
+fn edited_arguments(row: &Row, answers: Option<&Answers>) -> Vec<String> {
+    let params = row
+        .params
+        .as_deref()
+        .and_then(|params| RawValue::from_string(params.to_owned()).ok());
+    let request = params.and_then(|params| ElicitRequest::parse(&params, Revision::LATEST).ok());
+    let (Some(ElicitRequest::Form { schema, .. }), Some(answers)) = (request, answers) else {
+        return Vec::new();
+    };
+    let Ok(form) = Form::parse(schema.get()) else {
+        return Vec::new();
+    };
+    let answers = answers.to_value();
+    answers
+        .as_object()
+        .map(|answers| changed_names(&form, answers))
+        .unwrap_or_default()
 }
 
 /// Returns the audit's events of an act, without the ending of the question.

@@ -1,0 +1,119 @@
+//! Arguments of a call that is approved, as the client made it and as approvers changed it.
+
+use serde_json::Value;
+
+use crate::form::{Field, Form};
+use crate::wire::call_frame::canonical;
+
+/// Returns whether two JSON values are one argument: in whatever spelling, and for a date with time in UTC, in whatever spelling of that.
+pub fn is_same_argument(before: &str, after: &str) -> bool {
+    canonical(before) == canonical(after) || is_same_moment(before, after)
+}
+
+/// Returns the value that an argument had before approvers changed it to this; `None` where it is the same. The form of an approval
+/// has the arguments of the call as its defaults.
+pub fn changed_from(field: &Field, value: Option<&Value>) -> Option<Value> {
+    let before = field.default()?;
+    let text = value.map(Value::to_string);
+    let is_same = text.is_some_and(|value| is_same_argument(&before.to_string(), &value));
+    (!is_same).then_some(before)
+}
+
+/// Returns the names of the fields whose answers are other than the arguments of the call that is approved.
+pub fn changed_names(form: &Form, answers: &serde_json::Map<String, Value>) -> Vec<String> {
+    let changed = form
+        .fields()
+        .iter()
+        .filter(|field| changed_from(field, answers.get(field.name())).is_some());
+    changed.map(|field| field.name().to_owned()).collect()
+}
+
+/// Returns whether two strings, JSON, are one date with time in two spellings: a page says `+00:00` for `Z`.
+fn is_same_moment(one: &str, other: &str) -> bool {
+    let (one, other) = (moment(one), moment(other));
+    one.is_some() && one == other
+}
+
+/// Returns a date with time (RFC 3339) in one of its spellings; `None` for any other value.
+fn moment(text: &str) -> Option<String> {
+    let text: String = serde_json::from_str(text).ok()?;
+    let (start, rest) = text.split_at_checked(19)?;
+    let as_zero = |c: char| {
+        if c.is_ascii_digit() {
+            '0'
+        } else {
+            c.to_ascii_uppercase()
+        }
+    };
+    let form: String = start.chars().map(as_zero).collect();
+    let fraction = rest.strip_prefix('.').unwrap_or("");
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let offset = if digits > 0 {
+        &fraction[digits..]
+    } else {
+        rest
+    };
+    let offset_form: String = offset.chars().map(as_zero).collect();
+    let is_time = ["0000-00-00T00:00:00", "0000-00-00 00:00:00"].contains(&form.as_str());
+    if !is_time || !["Z", "+00:00", "-00:00"].contains(&offset_form.as_str()) {
+        return None;
+    }
+    let time = text[..text.len() - offset.len()].to_ascii_uppercase();
+    let offset = match offset {
+        "z" | "+00:00" | "-00:00" => "Z",
+        other => other,
+    };
+    Some(format!("{}{offset}", time.replacen(' ', "T", 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_in_another_spelling_is_no_change() {
+        let same = |before: &str, after: &str| {
+            is_same_argument(
+                &Value::from(before).to_string(),
+                &Value::from(after).to_string(),
+            )
+        };
+        assert!(same("2026-02-28t10:00:00z", "2026-02-28T10:00:00+00:00"));
+        assert!(same(
+            "2026-02-28T10:00:00.5z",
+            "2026-02-28T10:00:00.5-00:00"
+        ));
+        for (before, after) in [
+            ("2026-02-28t10:00:00z", "2026-02-28T10:00:01Z"),
+            ("2026-02-28t10:00:00z", "2026-02-28T10:00:00+02:00"),
+            ("/tmp/a", "/TMP/A"),
+            ("2026-02-28 prod.txt", "2026-02-28 PROD.txt"),
+            ("2026-02-28T10:00:00.5z", "2026-02-28T10:00:00.6z"),
+            ("20260228-- report", "20260228--TREPORT"),
+            ("2026-02-28t10:00:00zé", "2026-02-28T10:00:00ZÉ"),
+        ] {
+            assert!(!same(before, after), "{before}");
+        }
+    }
+
+    #[test]
+    fn what_was_changed_is_known_by_the_defaults() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{"/path":{"type":"string","default":"/tmp/a"},
+            "/n":{"type":"integer","default":3},"/on":{"type":"boolean","default":true},"/free":{"type":"string"}}}"#,
+        )
+        .unwrap();
+        let answers = serde_json::json!({"/path": "/tmp/b", "/n": 3, "/on": false, "/free": "x"});
+        assert_eq!(
+            changed_names(&form, answers.as_object().unwrap()),
+            ["/path", "/on"]
+        );
+        let field = &form.fields()[0];
+        assert_eq!(
+            changed_from(field, Some(&Value::from("/tmp/b"))),
+            Some(Value::from("/tmp/a"))
+        );
+        assert_eq!(changed_from(field, Some(&Value::from("/tmp/a"))), None);
+        assert_eq!(changed_from(field, None), Some(Value::from("/tmp/a")));
+    }
+}
