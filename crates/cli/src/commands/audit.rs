@@ -156,65 +156,12 @@ pub(super) fn moment_in_seconds(seconds: u64) -> String {
 
 /// One event on one line.
 fn line(entry: &Value) -> String {
-    let word = |name: &str| harmless(entry[name].as_str().unwrap_or("-")).into_owned();
+    let word = |name: &str| entry[name].as_str().unwrap_or("-");
     let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
     let id: String = word("id").chars().take(8).collect();
-    let mut said = format!("{at}  {id}  {:<9}", word("event"));
-    let is_there = |name: &str| entry[name].is_string();
-    // Events of logins, keys and rules are about no server.
-    if is_there("server") || is_there("target") {
-        said.extend(["  ", &*word("server"), " / ", &*word("target")]);
-    }
-    // Where the server did not say for which call it asks.
-    for other in entry["others"].as_array().into_iter().flatten() {
-        said.extend([" or ", &*harmless(other.as_str().unwrap_or("-"))]);
-    }
-    // Names of a form's fields, or pointers to arguments that an approver changed.
-    let fields: Vec<&str> = ["fields", "edited"]
-        .into_iter()
-        .filter_map(|name| entry[name].as_array())
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    if !fields.is_empty() {
-        said.extend(["  [", &*harmless(&fields.join(", ")), "]"]);
-    }
-    if is_there("rule") {
-        said.extend(["  rule ", &*word("rule")]);
-        // Whose call it is.
-        if is_there("principal") && !is_there("by") {
-            said.extend(["  for ", &*word("principal")]);
-        }
-    }
-    for (name, before) in [("digest", "  rules "), ("before", " instead of ")] {
-        if is_there(name) {
-            let digest: String = word(name).chars().take(8).collect();
-            said.extend([before, &*digest]);
-        }
-    }
-    for (name, before) in [("act", "  "), ("to", "  to "), ("person", "  of ")] {
-        if is_there(name) {
-            said.extend([before, &*word(name)]);
-        }
-    }
-    if let Some(until) = entry["until"].as_i64().and_then(moment) {
-        said.extend(["  good until ", &*until]);
-    }
-    if is_there("by") {
-        let who = word("by");
-        // `on the command line` and the like say already how it was done.
-        let is_place = ["in the ", "on the ", "over the "]
-            .iter()
-            .any(|start| who.starts_with(start));
-        said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
-    }
-    if is_there("channel") {
-        said.extend(["  through ", &*word("channel")]);
-    }
-    if is_there("reason") {
-        said.extend(["  ", &*word("reason")]);
-    }
-    said
+    let event = word("event");
+    let told = audit::in_words(entry, |millis| moment(millis).unwrap_or_default());
+    harmless(&format!("{at}  {id}  {event:<9}{told}")).into_owned()
 }
 
 #[cfg(test)]
@@ -237,7 +184,7 @@ mod tests {
             (
                 json!({"event": "approval-granted", "server": "s", "target": "t", "rule": "r", "principal": "local",
                     "edited": ["/path"], "until": 1_000, "by": "person:ada, person:bob"}),
-                "approval-granted  s / t  [/path]  rule r  good until 1970-01-01 00:00:01 UTC  by person:ada, person:bob",
+                "approval-granted  s / t  changed /path  rule r  good until 1970-01-01 00:00:01 UTC  by person:ada, person:bob",
             ),
             (
                 json!({"event": "act-refused", "server": "s", "target": "t", "rule": "r", "principal": "local", "act": "fill",

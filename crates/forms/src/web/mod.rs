@@ -59,7 +59,9 @@ pub use question_store::{
 pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
-pub use site_pages::{Account, DeviceLine, Notice, PushAccount, SessionLine, account, notice};
+pub use site_pages::{
+    Account, Audit, AuditLine, DeviceLine, Notice, PushAccount, SessionLine, account, audit, notice,
+};
 pub use streams::{EventStream, EventStreams, LoginCheck};
 pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
 pub use viewer::{OnlyViewer, Viewer};

@@ -457,6 +457,31 @@ impl PushPart {
     }
 }
 
+/// One event on the page of the audit.
+#[derive(Clone, Debug)]
+pub(super) struct AuditRow {
+    pub number: u64,
+    pub event: String,
+    pub told: String,
+    pub at: Option<Moment>,
+    /// The id of its question.
+    pub question: Option<String>,
+}
+
+/// The audit, the latest first.
+#[derive(Template)]
+#[template(path = "audit.html")]
+pub(super) struct AuditTemplate {
+    pub shell: Shell,
+    pub rows: Vec<AuditRow>,
+    /// The kinds of events, and whether one is chosen.
+    pub events: Vec<(&'static str, bool)>,
+    pub question: String,
+    pub server: String,
+    /// The address of the events before these; `None` where there are none.
+    pub older: Option<String>,
+}
+
 /// The sessions of a person and, for those who may see them, of all.
 #[derive(Template)]
 #[template(path = "account.html")]
@@ -466,5 +491,6 @@ pub(super) struct AccountTemplate {
     pub known_as: Option<String>,
     pub csrf: String,
     pub push: Option<PushPart>,
+    pub may_audit: bool,
     pub parts: Vec<SessionPart>,
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, SystemTime};
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::clock::ago;
+use super::clock::{ago, moment};
 use super::page::{
-    AccountTemplate, Act, DeviceRow, NoticePage, PushPart, SessionPart, SessionRow, Shell,
+    AccountTemplate, Act, AuditRow, AuditTemplate, DeviceRow, NoticePage, PushPart, SessionPart,
+    SessionRow, Shell,
 };
 use super::router::page;
 use super::site::Site;
@@ -113,6 +114,69 @@ pub struct Account {
     pub may_end_others: bool,
     /// The person's devices; `None` where none are notified.
     pub push: Option<PushAccount>,
+    /// `true` if the reader may read the audit.
+    pub may_audit: bool,
+}
+
+/// One event of the audit.
+#[derive(Clone, Debug)]
+pub struct AuditLine {
+    /// Its number in the chain.
+    pub number: u64,
+    /// Its kind.
+    pub event: String,
+    /// What it tells, in words.
+    pub told: String,
+    /// When it was, in milliseconds since 1970.
+    pub at: u64,
+    /// The id of its question.
+    pub question: Option<String>,
+}
+
+/// The page of the audit.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    /// The reader's name.
+    pub name: String,
+    /// The latest events that fit, the latest first.
+    pub lines: Vec<AuditLine>,
+    /// The kinds of events, and whether one is chosen.
+    pub events: Vec<(&'static str, bool)>,
+    /// The beginning of the id of the question, and the server; empty for all.
+    pub question: String,
+    /// The server; empty for all.
+    pub server: String,
+    /// The query of the events before these; `None` where there are none.
+    pub older: Option<String>,
+}
+
+/// Returns the page of the audit.
+pub fn audit(site: &Site, audit: Audit) -> Response {
+    let rows = audit.lines.into_iter().map(|line| AuditRow {
+        number: line.number,
+        event: sanitize::line(&line.event, sanitize::LABEL),
+        told: sanitize::line(&line.told, sanitize::ARGUMENTS),
+        at: SystemTime::UNIX_EPOCH
+            .checked_add(Duration::from_millis(line.at))
+            .and_then(moment),
+        question: line.question,
+    });
+    let template = AuditTemplate {
+        shell: Shell {
+            base: site.base.clone(),
+            inside: true,
+            pending: 0,
+            name: Some(audit.name),
+        },
+        rows: rows.collect(),
+        events: audit.events,
+        question: audit.question,
+        server: audit.server,
+        older: audit
+            .older
+            .map(|query| format!("{}/audit?{query}", site.base)),
+    };
+    page(StatusCode::OK, &template)
 }
 
 /// Returns the page of a person's sessions.
@@ -154,6 +218,7 @@ pub fn account(site: &Site, account: Account) -> Response {
         },
         name: account.name,
         known_as: account.known_as,
+        may_audit: account.may_audit,
         csrf: account.token,
         push: account.push.map(|push| PushPart {
             key: push.key,

@@ -7,9 +7,11 @@
 //! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
 //! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
+//! | `audit_page` | the page of the audit |
 //! | `refusals` | how many refusals are written down |
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
+mod audit_page;
 pub mod directory;
 #[cfg(feature = "teams")]
 mod flow;

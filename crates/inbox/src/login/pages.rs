@@ -40,6 +40,7 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
         .route(&at("/logout"), post(log_out))
         .route(&at("/logged-out"), get(logged_out))
         .route(&at("/account"), get(account))
+        .route(&at("/audit"), get(super::audit_page::audit))
         .route(&at("/account/end"), post(end))
         .route(&at("/account/devices"), post(add_device))
         .route(&at("/account/devices/end"), post(end_device));
@@ -66,7 +67,9 @@ pub(super) fn go(to: &str) -> Response {
 pub(super) fn next_of(query: Option<&str>) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
     let next = value_of(query.unwrap_or_default(), "next");
-    let next = next.filter(|next| next == "/" || next == "/account" || next.starts_with("/q/"));
+    let next = next.filter(|next| {
+        next == "/" || next == "/account" || next == "/audit" || next.starts_with("/q/")
+    });
     next.filter(|next| next.len() <= 256 && !next.contains("//") && next.bytes().all(plain))
         .unwrap_or_else(|| "/".to_owned())
 }
@@ -290,6 +293,7 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
             others.map(|session| row_of(session, of(session))).collect()
         }),
         may_end_others: may(Action::EndSessions),
+        may_audit: may(Action::Audit),
         push: gate.push.as_ref().map(|push| PushAccount {
             key: push.public_key.clone(),
             devices,

@@ -369,6 +369,8 @@ async fn writes_groups(store: &dyn Store) {
             }
         }
         let audit = store.audit(count + 1, 2_000).await.unwrap();
+        let end = audit.last().map(|link| link.number);
+        assert_eq!(Some(store.audit_end().await.unwrap()), end);
         let found: Vec<&str> = audit.iter().map(|link| link.entry.as_str()).collect();
         assert_eq!(found, links, "of {size}");
         count += links.len() as u64;

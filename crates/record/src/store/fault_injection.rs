@@ -97,6 +97,10 @@ impl Store for Failing {
         self.below.drop_grants(keys)
     }
 
+    fn audit_end(&self) -> Stored<'_, u64> {
+        self.below.audit_end()
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         self.below.audit(from, most)
     }

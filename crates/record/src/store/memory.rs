@@ -279,6 +279,11 @@ impl Store for Memory {
         async { Ok(()) }.boxed()
     }
 
+    fn audit_end(&self) -> Stored<'_, u64> {
+        let last = self.with(|inner| inner.audit.last().map_or(0, |link| link.number));
+        async move { Ok(last) }.boxed()
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         let found = self.with(|inner| {
             inner

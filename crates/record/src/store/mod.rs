@@ -402,6 +402,8 @@ pub trait Store: Send + Sync + 'static {
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
+    /// The number of the last link of the audit chain; 0 where there is none.
+    fn audit_end(&self) -> Stored<'_, u64>;
 
     /// Keeps what was learned of a server, JSON, by the server's key. Those that were learned of longest ago are forgotten.
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;

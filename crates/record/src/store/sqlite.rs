@@ -532,6 +532,17 @@ impl Store for Sqlite {
         self.delete_grants(keys).boxed()
     }
 
+    fn audit_end(&self) -> Stored<'_, u64> {
+        async move {
+            let mut file = self.file().await?;
+            let last: i64 = sqlx::query_scalar("SELECT coalesce(max(number), 0) FROM audit")
+                .fetch_one(file.connection()?)
+                .await?;
+            Ok(u64::try_from(last).unwrap_or(0))
+        }
+        .boxed()
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         async move {
             let mut file = self.file().await?;

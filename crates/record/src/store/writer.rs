@@ -394,6 +394,14 @@ impl Store for Writer {
         self.shared.store.drop_grants(keys)
     }
 
+    fn audit_end(&self) -> Stored<'_, u64> {
+        async move {
+            self.flush().await?;
+            self.shared.store.audit_end().await
+        }
+        .boxed()
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         async move {
             self.flush().await?;
