@@ -222,7 +222,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
     assert!(team.is_approval && team.rule == "careful");
     assert_eq!(
         approval.body.message,
-        "Approve this call? The rule `careful` requires approval before deploy of demo is called."
+        "Approve this call? The rule `careful` requires approval before it is made."
     );
     assert_eq!(
         beside.0.arguments(&approval).as_deref(),

@@ -88,6 +88,7 @@ impl Relay {
         } else {
             self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         }
+        self.next_turns(now);
         ServerForward::Handled
     }
 

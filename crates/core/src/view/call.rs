@@ -231,6 +231,11 @@ impl fmt::Debug for CallView {
     }
 }
 
+/// Returns an argument as a person who decides about it is shown it: two different values look different.
+pub fn exact_argument(value: &Value) -> String {
+    sanitize::exact(&Member(value.to_string()).text(), sanitize::ARGUMENTS)
+}
+
 /// One value of the arguments, as JSON text.
 struct Member(String);
 
@@ -343,7 +348,7 @@ mod tests {
         let script = format!("{}\nrm -rf /", "echo harmless; ".repeat(2_000));
         let call = CallView::tool("run").with(json!({"script": script, "empty": ""}));
         let full = call.arguments_in_full();
-        assert_eq!(full[0], ("script".to_owned(), script));
+        assert_eq!(full[0], ("script".to_owned(), script.replace('\n', "␊\n")));
         assert_eq!(full[1].1, "\"\"");
         assert!(call.is_shortened());
         assert!(!CallView::tool("run").with(json!({"a": 1})).is_shortened());

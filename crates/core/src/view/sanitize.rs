@@ -24,7 +24,7 @@ pub fn text(raw: &str, most: usize) -> String {
 }
 
 /// Text of several lines that a person decides about: as [`text`], and two different texts look different. Every character that is
-/// not seen, or looks like another, is marked: tabs, spaces of other widths, ends of lines other than a line feed, direction marks.
+/// not seen, or looks like another, is marked: tabs, spaces of other widths, long runs of spaces, ends of lines, direction marks.
 pub fn exact(raw: &str, most: usize) -> String {
     neutral(raw, most, Style::Exact)
 }
@@ -78,11 +78,23 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
         let Some(c) = chars.next() else { return out };
         taken += 1;
         match c {
-            '\n' if is_exact => {
-                let is_seen = !out.is_empty() && chars.peek().is_some();
-                out.push_str(if is_seen { "\n" } else { "␊\n" });
+            // A long line that is broken by the window looks like two.
+            '\n' if is_exact => out.push_str("␊\n"),
+            ' ' if is_exact => {
+                let mut count = 1;
+                while taken < most && chars.next_if_eq(&' ').is_some() {
+                    (count, taken) = (count + 1, taken + 1);
+                }
+                let is_indent = matches!(before, None | Some('\n'));
+                push_spaces(&mut out, count, is_indent);
             }
-            '‹' if is_exact && chars.peek() == Some(&'U') => push_number(&mut out, c),
+            '‹' if is_exact
+                && chars
+                    .peek()
+                    .is_some_and(|next| *next == 'U' || next.is_ascii_digit()) =>
+            {
+                push_number(&mut out, c);
+            }
             _ if is_exact && is_unseen(c) => push_number(&mut out, c),
             '\0'..='\u{1f}' if is_exact => push_visible(&mut out, c),
             '\r' if chars.peek() == Some(&'\n') => {}
@@ -91,12 +103,18 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
             }
             '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
             // The choice between a picture and a sign belongs to what stands before it; elsewhere it only hides something.
-            '\u{fe0e}' | '\u{fe0f}' if is_picture(before) => out.push(c),
+            '\u{fe0e}' if is_exact => push_number(&mut out, c),
+            '\u{fe0f}' if is_exact && is_two_pictures(before) => out.push(c),
+            '\u{fe0e}' | '\u{fe0f}' if !is_exact && is_picture(before) => out.push(c),
             '\u{fe0f}' if chars.peek() == Some(&'\u{20e3}') && is_key(before) => out.push(c),
             '\u{fe0e}' | '\u{fe0f}' => push_number(&mut out, c),
             // Joiners belong to emoji and to many scripts; between Latin letters they only hide.
             '\u{200c}' | '\u{200d}'
-                if joins(before) && chars.peek().copied().is_some_and(|next| joins(Some(next))) =>
+                if joins(before, style)
+                    && chars
+                        .peek()
+                        .copied()
+                        .is_some_and(|next| joins(Some(next), style)) =>
             {
                 out.push(c);
             }
@@ -123,15 +141,67 @@ fn is_picture(c: Option<char>) -> bool {
     )
 }
 
+/// Returns whether this is a sign that is also drawn as an emoji, and differs then (Unicode, emoji variation sequences).
+fn is_two_pictures(c: Option<char>) -> bool {
+    matches!(
+        c,
+        Some(
+            '\u{a9}'
+            | '\u{ae}'
+            | '\u{203c}'
+            | '\u{2049}'
+            | '\u{2122}'
+            | '\u{2139}'
+            | '\u{2194}'..='\u{2199}'
+            | '\u{21a9}'
+            | '\u{21aa}'
+            | '\u{231a}'
+            | '\u{231b}'
+            | '\u{2328}'
+            | '\u{23cf}'
+            | '\u{23e9}'..='\u{23f3}'
+            | '\u{23f8}'..='\u{23fa}'
+            | '\u{24c2}'
+            | '\u{25aa}'
+            | '\u{25ab}'
+            | '\u{25b6}'
+            | '\u{25c0}'
+            | '\u{25fb}'..='\u{25fe}'
+            | '\u{2600}'..='\u{27bf}'
+            | '\u{2934}'
+            | '\u{2935}'
+            | '\u{2b05}'..='\u{2b07}'
+            | '\u{2b1b}'
+            | '\u{2b1c}'
+            | '\u{2b50}'
+            | '\u{2b55}'
+            | '\u{3030}'
+            | '\u{303d}'
+            | '\u{3297}'
+            | '\u{3299}'
+            | '\u{1f000}'..='\u{1faff}',
+        )
+    )
+}
+
 /// Returns whether this is on the key of a telephone.
 fn is_key(c: Option<char>) -> bool {
     matches!(c, Some('0'..='9' | '#' | '*'))
 }
 
 /// Returns whether a joiner beside this means something: in scripts from Hebrew on, and between pictures, one at a time.
-fn joins(c: Option<char>) -> bool {
+fn joins(c: Option<char>, style: Style) -> bool {
+    // Where texts are decided about: only in the scripts that need it, and between pictures.
+    let is_needed = |c: char| {
+        matches!(c,
+            '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
+            | '\u{900}'..='\u{dff}' | '\u{fe0f}')
+            || is_two_pictures(Some(c))
+    };
     c.is_some_and(|c| {
-        c >= '\u{590}' && !matches!(c, '\u{2000}'..='\u{206f}') && !hides_or_reorders(c)
+        (style != Style::Exact || is_needed(c)) && {
+            c >= '\u{590}' && !matches!(c, '\u{2000}'..='\u{206f}') && !hides_or_reorders(c)
+        }
     })
 }
 
@@ -142,6 +212,16 @@ fn push_visible(out: &mut String, c: char) {
         '\u{7f}' => out.push('␡'),
         _ if hides_or_reorders(c) => push_number(out, c),
         _ => out.push(c),
+    }
+}
+
+/// Appends a run of spaces; a long one as its number, since a window breaks a line there.
+fn push_spaces(out: &mut String, count: usize, is_indent: bool) {
+    let most = if is_indent { 24 } else { 3 };
+    if count <= most {
+        out.extend(std::iter::repeat_n(' ', count));
+    } else {
+        let _ = write!(out, "‹{count} spaces›"); // writing to a String cannot fail
     }
 }
 
@@ -242,8 +322,24 @@ mod tests {
                 "{shown:?}"
             );
         }
-        assert_eq!(exact("a\n  b\r\nc", MESSAGE), "a\n  b␍\nc");
-        assert_eq!(exact("a\nb \nc\n", MESSAGE), "a\nb \nc␊\n");
+        assert_eq!(exact("a\n  b\r\nc", MESSAGE), "a␊\n  b␍␊\nc");
+        assert_eq!(exact("a\nb \nc\n", MESSAGE), "a␊\nb ␊\nc␊\n");
+        let wide = format!("# check{}rm", " ".repeat(200));
+        assert_eq!(exact(&wide, MESSAGE), "# check‹200 spaces›rm");
+        assert_ne!(
+            exact(&wide, MESSAGE),
+            exact("# check‹200 spaces›rm", MESSAGE)
+        );
+        assert_eq!(exact("a\n    b   c", MESSAGE), "a␊\n    b   c");
+        for hidden in [
+            "字\u{200d}字",
+            "€\u{200c}€",
+            "ｐ\u{200c}ａ",
+            "ひ\u{fe0f}",
+            "→\u{fe0e}",
+        ] {
+            assert!(exact(hidden, MESSAGE).contains('‹'), "{hidden:?}");
+        }
         assert_ne!(exact("a\tb", MESSAGE), exact("a␉b", MESSAGE));
         assert_ne!(exact("a\u{200e}b", MESSAGE), exact("a‹U+200E›b", MESSAGE));
         for hidden in [

@@ -6,6 +6,7 @@ use mcp_elicit_core::answer::{Draft, DraftValue};
 use mcp_elicit_core::argument::changed_from;
 use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::view::exact_argument;
 
 use super::clock::{ago, moment};
 use super::field::{Entry, FieldPart, OptionPart};
@@ -251,7 +252,9 @@ pub(super) fn review(
             ReviewRow {
                 label: view.label.clone(),
                 before: before(form.fields(), view, value.as_ref(), is_approval),
-                values: value.map(|value| view.sent(&value)).unwrap_or_default(),
+                values: value
+                    .map(|value| shown(view, &value, is_approval))
+                    .unwrap_or_default(),
                 typed: validation::understood(form, view, typed).and_then(|_| typed_words(typed)),
                 caveat: form
                     .fields()
@@ -261,6 +264,15 @@ pub(super) fn review(
             }
         })
         .collect()
+}
+
+/// Returns a value in words; an argument of a call that waits for approval so that no other value is shown alike.
+fn shown(view: &FieldView, value: &serde_json::Value, is_approval: bool) -> Vec<String> {
+    if is_approval && (value.is_string() || value.is_number()) {
+        vec![exact_argument(value)]
+    } else {
+        view.sent(value)
+    }
 }
 
 /// Returns the value that an argument had before, in words; nothing where it is the same, or is an answer to a server's question.
@@ -274,7 +286,9 @@ fn before(
     let before = field
         .filter(|_| is_approval)
         .and_then(|field| changed_from(field, value));
-    before.map(|before| view.sent(&before)).unwrap_or_default()
+    before
+        .map(|before| shown(view, &before, is_approval))
+        .unwrap_or_default()
 }
 
 /// The people's side of a question, safe to show.
@@ -286,7 +300,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         let row = |view: FieldView| ReviewRow {
             before: before(fields, &view, content.get(&view.name), team.is_approval),
             values: match content.get(&view.name) {
-                Some(value) => view.sent(value),
+                Some(value) => shown(&view, value, team.is_approval),
                 None => vec![Phrases::of(team.is_approval).none.to_owned()],
             },
             label: view.label,

@@ -301,7 +301,7 @@ impl Relay {
         };
         let tool = self.catalog.facts_of(client.kind, &summary.target);
         let schema = tool.and_then(|tool| tool.input_schema.as_deref());
-        let request = approval_request(&self.shown_server(), summary, approval, schema);
+        let request = approval_request(summary, approval, schema);
         let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
         if let Err(refusal) = asked {
             self.remove_call(key);

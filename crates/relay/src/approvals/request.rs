@@ -3,6 +3,8 @@
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_core::wire::members::Members;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::edits::names_of;
@@ -14,14 +16,13 @@ const MAX_EDITS: usize = 20;
 /// Returns the question about a call: one field for each argument that an approver may change, as far as the tool's schema says what
 /// it may be.
 pub(super) fn approval_request(
-    server: &str,
     call: &CallSummary,
     approval: &Approval,
     schema: Option<&str>,
 ) -> ElicitRequest {
     let mut words = format!(
-        "Approve this call? The rule `{}` requires approval before {} of {server} is called.",
-        approval.people.rule, call.target
+        "Approve this call? The rule `{}` requires approval before it is made.",
+        approval.people.rule
     );
     if schema.is_none() && !approval.edit.is_empty() {
         words.push_str(" Its arguments can be approved or declined, but not changed: the server does not say what they may be.");
@@ -30,11 +31,13 @@ pub(super) fn approval_request(
         .and_then(|schema| serde_json::from_str(schema).ok())
         .unwrap_or_default();
     let arguments = call.arguments.as_deref().unwrap_or("{}");
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let arguments = RawValue::from_string(arguments.to_owned()).ok();
     let mut fields = serde_json::Map::new();
     let mut shown_only = Vec::new();
     for pointer in approval.edit.iter().take(MAX_EDITS) {
-        let Some(field) = editable(pointer, &schema, &arguments) else {
+        let arguments = arguments.as_deref();
+        let Some(field) = arguments.and_then(|arguments| editable(pointer, &schema, arguments))
+        else {
             continue;
         };
         let alone = json!({"type": "object", "properties": {pointer: field}});
@@ -61,19 +64,27 @@ pub(super) fn approval_request(
     ElicitRequest::form(words, if is_form { &whole } else { &none })
 }
 
-/// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema.
-fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
-    let present = arguments.pointer(pointer)?;
+/// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema, or where
+/// a form would write it in another way.
+fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value> {
     let mut declared = schema;
+    let mut written = arguments.to_owned();
     for name in names_of(pointer)? {
         declared = declared.get("properties")?.get(&name)?;
+        // As an answer is put in its place: no item of a list.
+        let member = Members::read(&written, "arguments")
+            .ok()?
+            .get(&name)?
+            .to_owned();
+        written = member;
     }
+    let present: Value = serde_json::from_str(written.get()).ok()?;
     let kind = declared.get("type")?.as_str()?;
     let copied: &[&str] = match kind {
         "string" if present.is_string() => &["minLength", "maxLength", "format", "enum"],
-        // Numbers that a form would round are shown, not changed.
+        // Numbers that a form would round, or write in another way, are shown, not changed.
         "integer" if present.is_i64() => &["minimum", "maximum"],
-        "number" if present.is_number() => &["minimum", "maximum"],
+        "number" if is_plain(written.get(), &present) => &["minimum", "maximum"],
         "boolean" if present.is_boolean() => &[],
         _ => return None,
     };
@@ -83,8 +94,19 @@ fn editable(pointer: &str, schema: &Value, arguments: &Value) -> Option<Value> {
             field[*name] = value.clone();
         }
     }
-    field["default"] = present.clone();
+    field["default"] = present;
     Some(field)
+}
+
+/// Returns whether a form writes the number as it is written here.
+fn is_plain(written: &str, number: &Value) -> bool {
+    let digits = written.bytes().filter(u8::is_ascii_digit).count();
+    let is_decimal = written
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
+    let is_same = number.is_number() && number.to_string() == written;
+    let is_zero = number.as_f64() == Some(0.0);
+    written == "0" || (is_decimal && digits <= 15 && is_same && !is_zero)
 }
 
 #[cfg(test)]
@@ -98,23 +120,55 @@ mod tests {
     #[test]
     fn a_field_comes_from_the_tools_schema_and_from_nothing_else() {
         let schema = json!({"properties": {"path": {"type": "string", "maxLength": 9, "pattern": "x"}, "n": {"type": "integer"},
-            "deep": {"type": "object", "properties": {"on": {"type": "boolean"}}}}});
-        let arguments =
-            json!({"path": "/tmp/a", "n": 12_345_678_901_234_567_890_u64, "deep": {"on": true}});
-        let field = editable("/path", &schema, &arguments).unwrap();
+            "deep": {"type": "object", "properties": {"on": {"type": "boolean"}}},
+            "list": {"type": "array", "properties": {"0": {"type": "string"}}}}});
+        let arguments = raw(
+            r#"{"path": "/tmp/a", "n": 12345678901234567890, "deep": {"on": true}, "list": ["x"]}"#,
+        );
+        let arguments = &*arguments;
+        let field = editable("/path", &schema, arguments).unwrap();
         assert_eq!(
             field,
             json!({"type": "string", "title": "/path", "maxLength": 9, "default": "/tmp/a"})
         );
-        assert!(editable("/deep/on", &schema, &arguments).is_some());
-        for shown_only in ["/n", "/deep", "/other", "/deep/on/x", ""] {
+        assert!(editable("/deep/on", &schema, arguments).is_some());
+        for shown_only in ["/n", "/deep", "/other", "/deep/on/x", "", "/list/0"] {
             assert_eq!(
-                editable(shown_only, &schema, &arguments),
+                editable(shown_only, &schema, arguments),
                 None,
                 "{shown_only}"
             );
         }
-        assert_eq!(editable("/path", &Value::Null, &arguments), None);
+        assert_eq!(editable("/path", &Value::Null, arguments), None);
+    }
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_number_that_a_form_would_write_in_another_way_is_not_offered() {
+        let schema = json!({"properties": {"n": {"type": "number"}}});
+        let offered = |number: &str| {
+            let arguments = raw(&format!(r#"{{"n":{number}}}"#));
+            editable("/n", &schema, &arguments).is_some()
+        };
+        for plain in ["0", "1", "-7", "0.1", "12.5", "100000"] {
+            assert!(offered(plain), "{plain}");
+        }
+        for other in [
+            "123456789012345678901",
+            "0.1000000000000000055511151231257827",
+            "10.0000000000000001",
+            "-0",
+            "-0.0",
+            "0.0",
+            "1e22",
+            "1E2",
+            "1.50",
+        ] {
+            assert!(!offered(other), "{other}");
+        }
     }
 
     #[test]
@@ -132,7 +186,7 @@ mod tests {
             people: people(),
             edit: ["/mail", "/path", "/text"].map(str::to_owned).to_vec(),
         };
-        let request = approval_request("s", &call, &approval, Some(&schema.to_string()));
+        let request = approval_request(&call, &approval, Some(&schema.to_string()));
         let ElicitRequest::Form { message, schema } = request else {
             panic!("no form");
         };
