@@ -12,8 +12,8 @@ use std::sync::Arc;
 #[cfg(feature = "teams")]
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 #[cfg(feature = "teams")]
 use mcp_elicit_inbox::api_tokens;
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
@@ -29,6 +29,12 @@ use crate::transports::http_upstream::TokenExchange;
 
 /// The longest subject that a proxy may name, in bytes.
 const LONGEST_SUBJECT: usize = 255;
+
+/// The longest mail address of a caller, in bytes.
+const LONGEST_MAIL: usize = 320;
+
+/// The longest list of a caller's groups, in bytes.
+const LONGEST_GROUPS: usize = 8 * 1024;
 
 /// The callers of a gateway: how they are told apart, and who of them is refused.
 #[derive(Debug)]
@@ -208,20 +214,26 @@ impl Callers {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
                     return Err(Unauthenticated::NotTheProxy);
                 }
-                let mut subjects = headers.get_all(proxy.subject_header()).iter();
-                let (Some(subject), None) = (subjects.next(), subjects.next()) else {
-                    return Err(Unauthenticated::NoSubject);
-                };
-                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else. A comma is two headers
-                // that another proxy has joined.
-                let subject = subject
-                    .to_str()
-                    .ok()
-                    .filter(|subject| !subject.is_empty() && subject.len() <= LONGEST_SUBJECT)
-                    .filter(|subject| !subject.contains(['\t', ',']))
+                // A comma is two headers that another proxy has joined.
+                let named = |value: &&str| !value.is_empty() && !value.contains(',');
+                let subject = the_only(headers, proxy.subject_header(), LONGEST_SUBJECT)?
+                    .filter(named)
                     .ok_or(Unauthenticated::NoSubject)?;
+                let optional = |name: Option<&HeaderName>, longest| {
+                    name.map_or(Ok(None), |name| the_only(headers, name, longest))
+                };
+                let mail = optional(proxy.mail_header(), LONGEST_MAIL)?.unwrap_or_default();
+                if mail.contains(',') {
+                    return Err(Unauthenticated::NoSubject);
+                }
+                let groups = optional(proxy.groups_header(), LONGEST_GROUPS)?.unwrap_or_default();
+                let groups = groups.split(',').map(str::trim);
                 let logs_in = self.logs_in.as_deref();
-                Ok(Caller::of_subject(proxy.issuer(), subject, logs_in))
+                let mut caller = Caller::of_subject(proxy.issuer(), subject, logs_in);
+                mail.clone_into(&mut caller.mail);
+                let groups = groups.filter(|group| !group.is_empty());
+                caller.claims = groups.map(str::to_owned).collect();
+                Ok(caller)
             }
         }
     }
@@ -386,6 +398,26 @@ impl Callers {
     }
 }
 
+/// Returns the value of a header that a proxy sets once: visible ASCII, as OpenID Connect has it, nothing that a person could take for
+/// something else. `None` where it is not there.
+fn the_only<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+    longest: usize,
+) -> Result<Option<&'h str>, Unauthenticated> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(Unauthenticated::NoSubject);
+    }
+    let Some(value) = first else {
+        return Ok(None);
+    };
+    let value = value.to_str().ok();
+    let value = value.filter(|value| value.len() <= longest && !value.contains('\t'));
+    value.map(Some).ok_or(Unauthenticated::NoSubject)
+}
+
 #[cfg(test)]
 mod tests {
     use mcp_elicit_inbox::state_folder::StateFolder;
@@ -509,6 +541,44 @@ mod tests {
                 identify(&callers, &wrong, inside),
                 Err(Unauthenticated::NoSubject)
             );
+        }
+    }
+
+    #[test]
+    fn a_proxy_names_mail_and_groups_where_it_is_said_in_which_headers() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "listen = \"127.0.0.1:0\"\ntrusted-proxies = [\"10.0.0.0/8\"]\n[auth]\nmode = \"proxy\"\n[auth.proxy]\n\
+                    mail-header = \"X-Mail\"\ngroups-header = \"X-Groups\"\n[servers.s]\ncommand = [\"s\"]";
+        let Auth::Proxy(settings) = Config::parse(text).unwrap().auth else {
+            panic!("not a proxy");
+        };
+        let with = callers(&folder, Proof::Proxy(settings));
+        let inside = Some("10.0.0.7".parse().unwrap());
+        let alice = ("x-forwarded-user", "alice");
+        let all = headers(&[
+            alice,
+            ("x-mail", "a@example.com"),
+            ("x-groups", "ops, leads,,"),
+        ]);
+        let caller = identify(&with, &all, inside).unwrap();
+        assert_eq!(caller.mail(), "a@example.com");
+        assert_eq!(caller.claims(), ["ops", "leads"]);
+        let none = identify(&with, &headers(&[alice]), inside).unwrap();
+        assert!(none.mail().is_empty() && none.claims().is_empty());
+        // Without the settings, headers of these names are anybody's.
+        let without = identify(&proxy(&folder), &all, inside).unwrap();
+        assert!(without.mail().is_empty() && without.claims().is_empty());
+        for wrong in [
+            headers(&[
+                alice,
+                ("x-mail", "a@example.com"),
+                ("x-mail", "b@example.com"),
+            ]),
+            headers(&[alice, ("x-mail", "a@example.com,b@example.com")]),
+            headers(&[alice, ("x-groups", "ops"), ("x-groups", "admin")]),
+        ] {
+            let refused = identify(&with, &wrong, inside);
+            assert_eq!(refused, Err(Unauthenticated::NoSubject));
         }
     }
 

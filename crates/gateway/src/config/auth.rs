@@ -44,6 +44,8 @@ pub struct ProxyAuth {
     trusted: Vec<IpNet>,
     issuer: String,
     subject_header: HeaderName,
+    mail_header: Option<HeaderName>,
+    groups_header: Option<HeaderName>,
 }
 
 impl ProxyAuth {
@@ -62,6 +64,16 @@ impl ProxyAuth {
     /// Returns the header with the caller.
     pub fn subject_header(&self) -> &HeaderName {
         &self.subject_header
+    }
+
+    /// Returns the header with a mail address that the proxy has verified.
+    pub fn mail_header(&self) -> Option<&HeaderName> {
+        self.mail_header.as_ref()
+    }
+
+    /// Returns the header with the caller's groups, separated by commas.
+    pub fn groups_header(&self) -> Option<&HeaderName> {
+        self.groups_header.as_ref()
     }
 }
 
@@ -120,6 +132,10 @@ struct FileProxy {
     issuer: Option<Spanned<String>>,
     #[serde(default)]
     subject_header: Option<Spanned<String>>,
+    #[serde(default)]
+    mail_header: Option<Spanned<String>>,
+    #[serde(default)]
+    groups_header: Option<Spanned<String>>,
 }
 
 /// A mistake, and its byte in the file where the line can be shown.
@@ -175,16 +191,11 @@ impl FileAuth {
             return Err((ConfigError::NoTrustedProxies, Some(mode_at)));
         }
         let proxy = self.proxy.map(Spanned::into_inner).unwrap_or_default();
-        let subject_header = match proxy.subject_header {
-            None => HeaderName::from_static(SUBJECT_HEADER),
-            Some(name) => HeaderName::try_from(name.get_ref().as_str())
-                .ok()
-                .filter(|header| !has_a_meaning(header))
-                .ok_or_else(|| {
-                    let text = name.get_ref().clone();
-                    (ConfigError::HeaderName { text }, Some(name.span().start))
-                })?,
-        };
+        let header = |name: Option<Spanned<String>>| name.map(header_name).transpose();
+        let subject_header = header(proxy.subject_header)?
+            .unwrap_or_else(|| HeaderName::from_static(SUBJECT_HEADER));
+        let mail_header = header(proxy.mail_header)?;
+        let groups_header = header(proxy.groups_header)?;
         if let Some(issuer) = &proxy.issuer
             && (issuer.get_ref().is_empty()
                 || !issuer.get_ref().bytes().all(|byte| byte.is_ascii_graphic()))
@@ -197,8 +208,22 @@ impl FileAuth {
                 .issuer
                 .map_or_else(|| PROXY_ISSUER.to_owned(), Spanned::into_inner),
             subject_header,
+            mail_header,
+            groups_header,
         }))
     }
+}
+
+/// Reads the name of a header in which a proxy says something about a caller.
+fn header_name(name: Spanned<String>) -> Result<HeaderName, Misplaced> {
+    let at = name.span().start;
+    HeaderName::try_from(name.get_ref().as_str())
+        .ok()
+        .filter(|header| !has_a_meaning(header))
+        .ok_or_else(|| {
+            let text = name.into_inner();
+            (ConfigError::HeaderName { text }, Some(at))
+        })
 }
 
 /// Returns `true` if the header says something else, which a client sets itself.

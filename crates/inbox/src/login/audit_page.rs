@@ -115,8 +115,8 @@ async fn latest(
     while until > last_read {
         let from = until.saturating_sub(READ_AT_ONCE).max(last_read);
         let most = usize::try_from(until - from).unwrap_or(0);
-        let links = store.audit(from, most).await?;
-        for link in links.iter().rev() {
+        let read = store.audit(from, most).await?;
+        for link in read.iter().rev() {
             lines.extend(line(link, wanted));
             if lines.len() == EVENTS {
                 return Ok((lines, (link.number > 1).then_some(link.number)));

@@ -457,14 +457,17 @@ pub trait Store: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct ChainKey(Hmac<Sha256>);
 
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("a key of any length will do")
+}
+
 /// The prefix of a link's hash that was made with a key.
 const KEYED: &str = "k1:";
 
 impl ChainKey {
     /// Returns the key of the chain that goes with the key of identities.
     pub fn from_identity(identity: &IdentityKey) -> Self {
-        let key = identity.derive("audit chain");
-        Self(Hmac::new_from_slice(&key).expect("a key of any length will do"))
+        Self(keyed(&identity.derive("audit chain")))
     }
 }
 

@@ -104,7 +104,8 @@ fn is_plain(written: &str, number: &Value) -> bool {
     let is_decimal = written
         .bytes()
         .all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
-    let is_same = number.is_number() && number.to_string() == written;
+    let said = number.to_string();
+    let is_same = number.is_number() && said == written;
     let is_zero = number.as_f64() == Some(0.0);
     written == "0" || (is_decimal && digits <= 15 && is_same && !is_zero)
 }
