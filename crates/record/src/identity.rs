@@ -236,7 +236,7 @@ mod tests {
         );
     }
 
-    /// What was asked under another spelling of the parts would not be found again.
+    /// A question that was asked under another spelling of the parts would not be found again.
     #[test]
     fn a_question_keeps_its_spelling() {
         let params = serde_json::json!({"message": "W\"ho?", "requestedSchema": {"type": "object", "properties": {}}});

@@ -125,7 +125,7 @@ pub struct AuditLine {
     pub number: u64,
     /// Its kind.
     pub event: String,
-    /// What it tells, in words.
+    /// Its details, in words.
     pub told: String,
     /// When it was, in milliseconds since 1970.
     pub at: u64,

@@ -29,7 +29,7 @@ const MAX_READ: u64 = 50_000;
 
 /// Which events to show.
 #[derive(Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct AuditQuery {
     /// Only those with smaller numbers.
     before: Option<u64>,
     #[serde(default)]
@@ -40,9 +40,9 @@ pub(super) struct Wanted {
     question: String,
 }
 
-impl Wanted {
+impl AuditQuery {
     fn fits(&self, entry: &Value) -> bool {
-        let is = |wanted: &str, name: &str| wanted.is_empty() || entry[name] == wanted;
+        let is = |value: &str, name: &str| value.is_empty() || entry[name] == value;
         let begins = entry["id"].as_str().unwrap_or_default();
         is(&self.event, "event") && is(&self.server, "server") && begins.starts_with(&self.question)
     }
@@ -67,7 +67,7 @@ impl Wanted {
 pub(super) async fn audit(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    query: Result<Query<AuditQuery>, QueryRejection>,
 ) -> Response {
     let Some(Extension(viewer)) = viewer else {
         return go(&format!("{}/login?next=/audit", gate.site.path()));
@@ -79,8 +79,8 @@ pub(super) async fn audit(
         let line = "Only auditors and administrators read the audit.";
         return gate.notice(StatusCode::FORBIDDEN, "Not yours to read", line);
     }
-    let wanted = wanted.map(|Query(wanted)| wanted).unwrap_or_default();
-    let (lines, older) = match latest(gate.record.store(), &wanted).await {
+    let query = query.map(|Query(query)| query).unwrap_or_default();
+    let (lines, older) = match latest(gate.record.store(), &query).await {
         Ok(found) => found,
         Err(fault) => {
             tracing::error!(%fault, "the audit cannot be read");
@@ -88,28 +88,28 @@ pub(super) async fn audit(
             return gate.notice(StatusCode::SERVICE_UNAVAILABLE, "Not now", line);
         }
     };
-    let events = audit::events().map(|event| (event, event == wanted.event));
+    let events = audit::events().map(|event| (event, event == query.event));
     web::audit(
         &gate.site,
         Audit {
             name: signed_in.name.clone(),
             lines,
             events: events.collect(),
-            older: older.map(|number| wanted.before(number)),
-            question: wanted.question,
-            server: wanted.server,
+            older: older.map(|number| query.before(number)),
+            question: query.question,
+            server: query.server,
         },
     )
 }
 
-/// Returns the latest events that are wanted, and the number before which older ones may be.
+/// Returns the latest events that are query, and the number before which older ones may be.
 async fn latest(
     store: &dyn Store,
-    wanted: &Wanted,
+    query: &AuditQuery,
 ) -> Result<(Vec<AuditLine>, Option<u64>), StoreError> {
     let end = store.audit_end().await?;
     // The number behind the last that is still to be read.
-    let mut until = wanted.before.unwrap_or(u64::MAX).min(end.saturating_add(1));
+    let mut until = query.before.unwrap_or(u64::MAX).min(end.saturating_add(1));
     let last_read = until.saturating_sub(MAX_READ).max(1);
     let mut lines = Vec::new();
     while until > last_read {
@@ -117,7 +117,7 @@ async fn latest(
         let most = usize::try_from(until - from).unwrap_or(0);
         let read = store.audit(from, most).await?;
         for link in read.iter().rev() {
-            lines.extend(line(link, wanted));
+            lines.extend(line(link, query));
             if lines.len() == EVENTS {
                 return Ok((lines, (link.number > 1).then_some(link.number)));
             }
@@ -127,10 +127,10 @@ async fn latest(
     Ok((lines, (until > 1).then_some(until)))
 }
 
-/// Returns the event of a link, where it is wanted.
-fn line(link: &AuditEntry, wanted: &Wanted) -> Option<AuditLine> {
+/// Returns the event of a link, where it is query.
+fn line(link: &AuditEntry, query: &AuditQuery) -> Option<AuditLine> {
     let entry: Value = serde_json::from_str(&link.entry).ok()?;
-    if !wanted.fits(&entry) {
+    if !query.fits(&entry) {
         return None;
     }
     let moment = |millis: i64| {

@@ -57,18 +57,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The file of the configuration.
 const CONFIG: &str = "gateway.toml";
 
-/// Commands to try next.
-const TRY_NEXT: [(&str, &str); 2] = [
-    (
-        "mcp-elicit rules check gateway.toml",
-        "find every mistake in a file of your own",
-    ),
-    (
-        "mcp-elicit gateway --config gateway.toml",
-        "the same with your servers and your issuer: docs/teams.md",
-    ),
-];
-
 /// The addresses of the demo's parts.
 struct Addresses {
     gateway: SocketAddr,
@@ -96,7 +84,20 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     gateway.end().await;
     folder.say_where_it_is();
     let exit = played?;
-    output::say_what_to_try(&TRY_NEXT);
+    let file = match &folder {
+        Folder::Kept(folder) => folder.join(CONFIG).display().to_string(),
+        Folder::Passing(_) => CONFIG.to_owned(),
+    };
+    output::say_what_to_try(&[
+        (
+            &format!("mcp-elicit rules check {file}"),
+            "find every mistake in a file of your own",
+        ),
+        (
+            &format!("mcp-elicit gateway --config {file}"),
+            "the same with your servers and your issuer: docs/teams.md",
+        ),
+    ]);
     Ok(exit)
 }
 
