@@ -231,6 +231,8 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         look!(admin, "outline-of-admin");
         admin.open(&address(&rig, "/account")).await;
         look!(admin, "account-of-admin");
+        admin.open(&address(&rig, "/audit")).await;
+        look!(admin, "audit");
         let declined = bob.press("decline", "&drop=yes").await;
         assert_eq!(declined.status, 303);
         page.open(&question).await;
