@@ -460,7 +460,7 @@ async function renewQuestion() {
     count.hidden = pending === 0;
   }
   badge(pending);
-  document.title = (pending > 0 ? `(${pending}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  document.title = document.title.replace(/^(Error: )?(\(\d+\) )?/, (_, wrong = "") => wrong + (pending > 0 ? `(${pending}) ` : ""));
   if (form && open === false) location.replace(form.dataset.question);
   else await renewTeam();
 }

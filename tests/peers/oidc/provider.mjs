@@ -5,6 +5,9 @@
 // REDIRECT_URIS in the environment lists, separated by spaces, what is registered for the client `connect` (secret
 // `connect-secret`) and the public client `connect-public`. Whoever signs in is called what they type.
 //
+// With LOGOUT_TOKENS set, the client `connect` is told there of everybody who logs out at /session/end (back-channel). POST /groups with
+// `NAME=GROUP` puts a person into that group alone.
+//
 // With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after LIFETIME seconds
 // (20) and can be refreshed. They are JSON Web Tokens if TOKENS is `jwt`; the others can be looked up at /token/introspection
 // and ended at /token/revocation, and the client `gateway` (secret `gateway-secret`) may exchange them for those of another
@@ -46,17 +49,21 @@ const resources = process.env.RESOURCES && {
   },
 };
 
+const groups = new Map();
 const account = (id) => ({
-  sub: id, name: `${id[0].toUpperCase()}${id.slice(1)} at the provider`, groups: ['leads'],
+  sub: id, name: `${id[0].toUpperCase()}${id.slice(1)} at the provider`, groups: [groups.get(id) ?? 'leads'],
   email: `${id}@example.com`, email_verified: id !== 'mallory',
 });
+
+const logout = process.env.LOGOUT_TOKENS
+  ? { backchannel_logout_uri: process.env.LOGOUT_TOKENS, backchannel_logout_session_required: true } : {};
 
 const keys = () => [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), use: 'sig' }];
 
 function start() {
   const provider = new Provider(issuer, {
     clients: [
-      { client_id: 'connect', client_secret: 'connect-secret', ...code },
+      { client_id: 'connect', client_secret: 'connect-secret', ...code, ...logout },
       { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
       ...resources ? [machine('program', 'client_credentials'), machine('gateway', EXCHANGE)] : [],
     ],
@@ -68,7 +75,7 @@ function start() {
     claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'], groups: ['groups'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => account(id) }),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
-    features: { devInteractions: { enabled: false } },
+    features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: Boolean(process.env.LOGOUT_TOKENS) } },
     ...resources,
   });
   provider.on('server_error', (_, error) => console.error(error));
@@ -137,6 +144,12 @@ server.on('request', (request, response) => {
     provider = start();
     answer = provider.callback();
     return void response.end();
+  }
+  if (request.method === 'POST' && request.url === '/groups') {
+    return void whole(request).then((form) => {
+      for (const [name, group] of new URLSearchParams(form)) groups.set(name, group);
+      response.end();
+    });
   }
   if (!request.url.startsWith('/interaction/')) return void answer(request, response);
   interact(request, response).catch((error) => {

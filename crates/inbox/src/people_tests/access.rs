@@ -1,6 +1,7 @@
 //! Those who may see and do what: roles, headers, links, forms of others and sessions.
 
 use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
+use mcp_elicit_record::timeline::TimelineKind;
 
 use super::*;
 
@@ -202,6 +203,76 @@ async fn a_forwarded_link_and_guessed_names_open_nothing() {
     assert_eq!(dan.post("/account/end", &form).await.status, 404);
     // Looking has no effect.
     assert_eq!(phase(&rig).await, Phase::Asked);
+}
+
+/// Every address, asked for by somebody who may act there, with all that a form would send.
+#[tokio::test]
+async fn no_get_does_anything() {
+    let rig = rig(2).await;
+    Person::enter(&rig, "bob").await.fill("Moon").await;
+    let (ada, eve) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "eve").await,
+    );
+    let page = ada.get(&ada.question("")).await;
+    let team = |row: &mcp_elicit_record::store::Row| row.team.as_ref().unwrap().quorum().clone();
+    let row = rig.record.find(&rig.id).await.unwrap().unwrap();
+    let before = team(&row);
+    let digest = page.body.split_once("name=\"digest\" value=\"");
+    let digest = digest.and_then(|(_, rest)| rest.split('"').next()).unwrap();
+    let fields = format!(
+        "csrf={}&version=1&digest={}&f0=Mars&name=Mars&seen=x&insist=yes&drop=yes&text=hi&note=hi&to=person%3Acy&act=accept",
+        page.csrf(),
+        digest,
+    );
+    let acts = [
+        "",
+        "/review",
+        "/accept",
+        "/visit",
+        "/decline",
+        "/cancel",
+        "/always",
+        "/confirm",
+        "/claim",
+        "/takeover",
+        "/delegate",
+        "/comment",
+        "/state",
+        "/check",
+        "/save",
+    ];
+    for act in acts {
+        let at = ada.question(act);
+        for at in [format!("{at}?{fields}"), at] {
+            let reply = ada.get(&at).await;
+            assert!(reply.status < 500, "{at}: {}", reply.status);
+        }
+    }
+    let account = eve.get("/account").await;
+    let form = format!("csrf={}&session=0&device=0", account.csrf());
+    for path in [
+        "/account/end",
+        "/account/devices",
+        "/account/devices/end",
+        "/logout",
+        "/audit",
+        "/events/none",
+        "/login",
+    ] {
+        let reply = eve.get(&format!("{path}?{form}")).await;
+        assert!(reply.status < 500, "{path}: {}", reply.status);
+    }
+    assert_eq!(
+        eve.get("/account").await.status,
+        200,
+        "nobody was signed out"
+    );
+    let row = rig.record.find(&rig.id).await.unwrap().unwrap();
+    assert!(row.lifecycle.is_open());
+    assert_eq!(team(&row), before);
+    let kinds: Vec<_> = row.timeline().into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [TimelineKind::Asked, TimelineKind::Filled]);
 }
 
 #[tokio::test]

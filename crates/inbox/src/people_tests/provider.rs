@@ -57,6 +57,16 @@ impl Browser {
         reply
     }
 
+    /// Logs in to the inbox at this address as the person of this name at the provider.
+    async fn enter(&mut self, at: &str, name: &str) {
+        let begun = self.request("GET", &format!("http://{at}/login"), "").await;
+        let address = begun.header("location").unwrap().to_owned();
+        let back = format!("http://{at}/login/return");
+        let answer = self.sign_in(&address, name, &back).await;
+        let entered = self.request("GET", &answer, "").await;
+        assert_eq!(entered.status, 303, "{}", entered.body);
+    }
+
     /// Goes on from `url` as a person does who signs in as `name`, until the browser is sent back to `until`.
     async fn sign_in(&mut self, url: &str, name: &str, until: &str) -> String {
         let mut url = url.to_owned();
@@ -195,6 +205,67 @@ async fn name_and_groups_that_the_id_token_does_not_say_are_asked_for() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_provider_takes_a_person_out_of_a_group_and_logs_another_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let back = format!("http://{at}/login/return");
+    let (redirects, told) = ([back.clone()], format!("http://{at}/login/logout-token"));
+    let started = tokio::task::spawn_blocking(move || {
+        mcp_elicit_testkit::peers::logout_provider(&redirects, &told)
+    });
+    let Some(provider) = started.await.unwrap() else {
+        return;
+    };
+    let issuer = provider.url().trim_end_matches('/').to_owned();
+    let mut mode = login(&issuer);
+    if let LoginMode::Oidc(login) = &mut mode {
+        login.scopes = ["profile", "groups"].map(str::to_owned).to_vec();
+    }
+    let (rig, question) = asked_of_leads(listener, mode, None).await;
+    let (mut lee, mut kim) = (Browser::default(), Browser::default());
+    for (browser, name) in [(&mut lee, "lee"), (&mut kim, "kim")] {
+        browser.enter(&at.to_string(), name).await;
+        let page = browser.request("GET", &question, "").await;
+        assert!(page.body.contains("Who?"), "{name}: {}", page.body);
+    }
+    let form = format!(
+        "csrf={}&version=0",
+        lee.request("GET", &question, "").await.csrf()
+    );
+    lee.request("POST", &format!("{issuer}/groups"), "lee=staff")
+        .await;
+    let refused = lee
+        .request("POST", &format!("{question}/decline"), &form)
+        .await;
+    assert_eq!(refused.status, 403, "{}", refused.head);
+    assert!(
+        refused.body.contains("you have left a group"),
+        "{}",
+        refused.body
+    );
+    assert!(phase(&rig).await.is_open());
+    // Kim says at the provider itself that it is enough for today.
+    let asks = kim
+        .request("GET", &format!("{issuer}/session/end"), "")
+        .await;
+    let (_, token) = asks.body.split_once("name=\"xsrf\" value=\"").unwrap();
+    let form = format!("xsrf={}&logout=yes", token.split('"').next().unwrap());
+    kim.request("POST", &format!("{issuer}/session/end/confirm"), &form)
+        .await;
+    let mut reply = kim.request("GET", &question, "").await;
+    for _ in 0..100 {
+        if reply.status == 303 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        reply = kim.request("GET", &question, "").await;
+    }
+    let to = reply.header("location").unwrap_or_default();
+    assert!(to.contains("/login"), "{}", reply.head);
+    assert!(phase(&rig).await.is_open(), "nobody has answered");
+}
+
 /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
 async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
     at_issuer_lately(issuer, None).await
@@ -203,9 +274,20 @@ async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
 /// The same with a question that only people answer whose login is not older than `reauth`.
 async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Browser, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (rig, question) = asked_of_leads(listener, login(issuer.url()), reauth).await;
+    let mut browser = Browser::default();
+    browser.enter(&at, "").await;
+    (rig, browser, question)
+}
+
+/// An inbox that asks the issuer before every act, and the address of a question for the group of a claim.
+async fn asked_of_leads(
+    listener: TcpListener,
+    mode: LoginMode,
+    reauth: Option<Duration>,
+) -> (Rig, String) {
     let at = listener.local_addr().unwrap();
-    let mode = login(issuer.url());
-    // Every act asks the issuer.
     let mut rig = serve_asking_again(listener, 1, mode, Duration::ZERO).await;
     let mut plan = plan(1);
     plan.ask.to = vec![Addressee::Group("leads".to_owned())];
@@ -224,17 +306,8 @@ async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Br
     );
     let asked = sample::raised_for(&rig.record, Some(team.to_plan().unwrap()));
     rig.id = asked.await.unwrap();
-    let mut browser = Browser::default();
-    let begun = browser
-        .request("GET", &format!("http://{at}/login"), "")
-        .await;
-    let address = begun.header("location").unwrap().to_owned();
-    let back = format!("http://{at}/login/return");
-    let answer = browser.sign_in(&address, "", &back).await;
-    let entered = browser.request("GET", &answer, "").await;
-    assert_eq!(entered.status, 303, "{}", entered.body);
     let question = format!("http://{at}/q/{}", rig.id);
-    (rig, browser, question)
+    (rig, question)
 }
 
 async fn decline(browser: &mut Browser, question: &str) -> Reply {
