@@ -459,6 +459,7 @@ mod tests {
         ask = { group = "ops", not-caller = true }
         edit = ["/path"]
         good-for = "10m"
+        on-timeout = "hand-back"
         [[rules]]
         name = "no-secrets"
         refuse-credentials = true
@@ -467,7 +468,6 @@ mod tests {
         when = 'arguments.environment == "production"'
         ask = { group = "ops", need = 2 }
         deadline = "30m"
-        on-timeout = "hand-back"
         [[rules]]
         name = "own"
         when = 'caller.person == "ada"'
@@ -767,7 +767,7 @@ mod tests {
         };
         assert_eq!(
             (people.rule.as_str(), people.hands_back),
-            ("production", true)
+            ("production", false)
         );
         assert_eq!(people.open_for, Duration::from_mins(30));
     }

@@ -79,6 +79,7 @@ function start() {
     ...resources,
   });
   provider.on('server_error', (_, error) => console.error(error));
+  provider.on('backchannel.error', (_, error) => console.error(error));
   if (resources) {
     const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'scope'];
     provider.registerGrantType(EXCHANGE, exchange, parameters);

@@ -251,8 +251,10 @@ async fn a_real_provider_takes_a_person_out_of_a_group_and_logs_another_out() {
         .await;
     let (_, token) = asks.body.split_once("name=\"xsrf\" value=\"").unwrap();
     let form = format!("xsrf={}&logout=yes", token.split('"').next().unwrap());
-    kim.request("POST", &format!("{issuer}/session/end/confirm"), &form)
+    let out = kim
+        .request("POST", &format!("{issuer}/session/end/confirm"), &form)
         .await;
+    eprintln!("{} {} {}", out.status, out.head, out.body);
     let mut reply = kim.request("GET", &question, "").await;
     for _ in 0..100 {
         if reply.status == 303 {
