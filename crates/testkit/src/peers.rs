@@ -115,16 +115,6 @@ pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
-/// The provider of [`openid_provider`], which tells the client `connect` at this address of everybody who logs out there.
-///
-/// # Panics
-///
-/// As [`openid_provider`].
-pub fn logout_provider(redirects: &[String], logout_tokens: &str) -> Option<Listening> {
-    let provider = tool("oidc", "provider.mjs")?.env("LOGOUT_TOKENS", logout_tokens);
-    Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
-}
-
 /// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and
 /// tokens are for the resource that is asked for, end after 20 seconds and can be refreshed.
 ///

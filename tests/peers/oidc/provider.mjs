@@ -5,8 +5,7 @@
 // REDIRECT_URIS in the environment lists, separated by spaces, what is registered for the client `connect` (secret
 // `connect-secret`) and the public client `connect-public`. Whoever signs in is called what they type.
 //
-// With LOGOUT_TOKENS set, the client `connect` is told there of everybody who logs out at /session/end (back-channel). POST /groups with
-// `NAME=GROUP` puts a person into that group alone.
+// POST /groups with `NAME=GROUP` puts a person into that group alone.
 //
 // With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after LIFETIME seconds
 // (20) and can be refreshed. They are JSON Web Tokens if TOKENS is `jwt`; the others can be looked up at /token/introspection
@@ -55,15 +54,12 @@ const account = (id) => ({
   email: `${id}@example.com`, email_verified: id !== 'mallory',
 });
 
-const logout = process.env.LOGOUT_TOKENS
-  ? { backchannel_logout_uri: process.env.LOGOUT_TOKENS, backchannel_logout_session_required: true } : {};
-
 const keys = () => [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), use: 'sig' }];
 
 function start() {
   const provider = new Provider(issuer, {
     clients: [
-      { client_id: 'connect', client_secret: 'connect-secret', ...code, ...logout },
+      { client_id: 'connect', client_secret: 'connect-secret', ...code },
       { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
       ...resources ? [machine('program', 'client_credentials'), machine('gateway', EXCHANGE)] : [],
     ],
@@ -75,11 +71,10 @@ function start() {
     claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'], groups: ['groups'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => account(id) }),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
-    features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: Boolean(process.env.LOGOUT_TOKENS) } },
+    features: { devInteractions: { enabled: false } },
     ...resources,
   });
   provider.on('server_error', (_, error) => console.error(error));
-  provider.on('backchannel.error', (_, error) => console.error(error));
   if (resources) {
     const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'scope'];
     provider.registerGrantType(EXCHANGE, exchange, parameters);
