@@ -17,7 +17,7 @@ use crate::raw::{DEMO_SERVER, call, initialize, text};
 
 const CALLERS: usize = 50;
 /// Calls of all callers, unless the environment says how many: more than there may be sessions.
-const CALLS: usize = 1_250;
+const CALLS: usize = 10_000;
 /// The greatest number of sessions with one server.
 const SESSIONS: usize = 1_000;
 /// Of so many calls of a caller one asks a person.
@@ -171,7 +171,7 @@ fn calls_of_all(each: u64, at_once: u64, in_one_session: bool) -> (Gateway, temp
     (gateway, state)
 }
 
-/// `MCP_ELICIT_CALLS=10000` makes as many calls.
+/// `MCP_ELICIT_CALLS=1250` makes as many calls.
 #[test]
 fn sessions_do_not_run_out_where_each_call_opens_one_and_none_is_ended() {
     let (gateway, _state) = calls_of_all(calls_each(CALLS), 1, false);
