@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
+//! | [`argument`] | whether an approver changed an argument of a call |
 //! | [`lifecycle`] | the life of one question |
 //! | [`link`] | what a url-mode request's URL really is |
 //! | [`lint`] | whether a question is legal, clear and safe for a person |

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_record::store::Row;
 
 /// The most questions that are kept parsed.
@@ -34,8 +34,7 @@ pub(crate) enum ParsedBody {
 impl ParsedQuestion {
     /// Parses the row's question; `None` when it cannot be read any more.
     fn parse(row: &Row) -> Option<Self> {
-        let params = serde_json::from_str(row.params.as_deref()?).ok()?;
-        let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
+        let request = row.request()?;
         let body = match &request {
             ElicitRequest::Form { schema, .. } => ParsedBody::Form(Form::parse(schema.get()).ok()?),
             ElicitRequest::Url { url, .. } => ParsedBody::Link(Link::parse(url).ok()?),

@@ -17,10 +17,8 @@ pub struct Standing {
     pub is_addressed: bool,
     /// The role of an auditor.
     pub is_auditor: bool,
-    /// The role of an administrator.
+    /// The role of an administrator, which the owner of the state folder always has.
     pub is_admin: bool,
-    /// The owner of the state folder, through its socket or a signal.
-    pub is_owner: bool,
 }
 
 impl Standing {
@@ -31,7 +29,6 @@ impl Standing {
         is_addressed: false,
         is_auditor: false,
         is_admin: false,
-        is_owner: false,
     };
 }
 
@@ -131,8 +128,6 @@ pub struct Permission {
 /// Returns the permission of a person of this standing, or refuses. Rules may forbid more, such as
 /// `not-caller` and `reauth`.
 pub fn may(standing: Standing, action: Action) -> Result<Permission, NotPermitted> {
-    // The owner of the state folder is always an administrator.
-    let is_admin = standing.is_admin || standing.is_owner;
     let roles = [
         (Role::None, true),
         (Role::Caller, standing.is_caller),
@@ -142,7 +137,7 @@ pub fn may(standing: Standing, action: Action) -> Result<Permission, NotPermitte
             standing.is_answerer && !standing.is_addressed,
         ),
         (Role::Auditor, standing.is_auditor),
-        (Role::Admin, is_admin),
+        (Role::Admin, standing.is_admin),
     ];
     let cells = TABLE
         .iter()
@@ -265,7 +260,6 @@ mod tests {
             let admin = Standing {
                 is_admin: true,
                 is_auditor: true,
-                is_owner: true,
                 is_answerer: true,
                 ..Standing::NONE
             };

@@ -87,12 +87,12 @@ pub(crate) fn event_entry(
 /// Returns what an event of the audit tells besides its time, kind and question, as its parts with two spaces before each. `moment` puts a
 /// time into words, given in milliseconds since 1970. The texts are those of servers and callers: they are to be made harmless.
 pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
-    let word = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
+    let word = |name: &str| entry[name].as_str().unwrap_or("-");
     let mut said = String::new();
     let is_there = |name: &str| entry[name].is_string();
     // Events of logins, keys and rules are about no server.
     if is_there("server") || is_there("target") {
-        said.extend(["  ", &*word("server"), " / ", &*word("target")]);
+        said.extend(["  ", word("server"), " / ", word("target")]);
     }
     // Where the server did not say for which call it asks.
     for other in entry["others"].as_array().into_iter().flatten() {
@@ -110,10 +110,10 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
         said.extend(["  changed ", &*edited.join(", ")]);
     }
     if is_there("rule") {
-        said.extend(["  rule ", &*word("rule")]);
+        said.extend(["  rule ", word("rule")]);
         // Whose call it is.
         if is_there("principal") && !is_there("by") {
-            said.extend(["  for ", &*word("principal")]);
+            said.extend(["  for ", word("principal")]);
         }
     }
     for (name, before) in [("digest", "  rules "), ("before", " instead of ")] {
@@ -124,7 +124,7 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     }
     for (name, before) in [("act", "  "), ("to", "  to "), ("person", "  of ")] {
         if is_there(name) {
-            said.extend([before, &*word(name)]);
+            said.extend([before, word(name)]);
         }
     }
     if let Some(until) = entry["until"].as_i64().map(moment) {
@@ -136,13 +136,13 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
         let is_place = ["in the ", "on the ", "over the "]
             .iter()
             .any(|start| who.starts_with(start));
-        said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
+        said.extend(["  ", if is_place { "" } else { "by " }, who]);
     }
     if is_there("channel") {
-        said.extend(["  through ", &*word("channel")]);
+        said.extend(["  through ", word("channel")]);
     }
     if is_there("reason") {
-        said.extend(["  ", &*word("reason")]);
+        said.extend(["  ", word("reason")]);
     }
     said
 }

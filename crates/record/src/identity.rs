@@ -21,6 +21,11 @@ const KEY: usize = 32;
 #[derive(Clone)]
 pub struct IdentityKey(Hmac<Sha256>);
 
+/// Returns a keyed hash, ready to be cloned for each text.
+pub(crate) fn keyed(key: &[u8; KEY]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("a key of any length will do")
+}
+
 impl fmt::Debug for IdentityKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IdentityKey(..)")
@@ -51,7 +56,7 @@ pub struct SessionIdentity {
 
 impl IdentityKey {
     fn new(key: [u8; KEY]) -> Self {
-        Self(Hmac::new_from_slice(&key).expect("a key of any length will do"))
+        Self(keyed(&key))
     }
 
     /// Makes a key for this process alone.
@@ -114,7 +119,7 @@ impl ServerIdentity {
         if self.is_named {
             return self.name.clone();
         }
-        let reported = server_info.and_then(|info| text_of(info, "name"));
+        let reported = server_info.and_then(|info| text_of(&info_members(info)?, "name"));
         reported.unwrap_or_else(|| self.name.clone())
     }
 }
@@ -122,7 +127,8 @@ impl ServerIdentity {
 impl SessionIdentity {
     /// Returns what binds calls of this caller to this server, which calls itself so.
     pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
-        let info = |name| server_info.and_then(|info| text_of(info, name));
+        let members = server_info.and_then(info_members);
+        let info = |name| members.as_ref().and_then(|members| text_of(members, name));
         let (name, version) = (info("name"), info("version"));
         let parts = [
             self.caller.as_bytes(),
@@ -164,17 +170,13 @@ fn question_text(request: &ElicitRequest) -> String {
         raw_text(request.message()),
         raw_text(request.mode().as_str()),
     );
-    let (asked, url);
-    match request {
-        ElicitRequest::Form { schema, .. } => asked = ("requestedSchema", schema.get()),
-        ElicitRequest::Url { url: link, .. } => {
-            url = raw_text(link);
-            asked = ("url", url.get());
-        }
-    }
+    let (asked, value) = match request {
+        ElicitRequest::Form { schema, .. } => ("requestedSchema", schema.clone()),
+        ElicitRequest::Url { url, .. } => ("url", raw_text(url)),
+    };
     let mut text = String::new();
-    for (name, value) in [("message", message.get()), ("mode", mode.get()), asked] {
-        for part in [name, value] {
+    for (name, value) in [("message", message), ("mode", mode), (asked, value)] {
+        for part in [name, value.get()] {
             text.push_str(&part.len().to_string());
             text.push(':');
             text.push_str(part);
@@ -183,9 +185,13 @@ fn question_text(request: &ElicitRequest) -> String {
     text
 }
 
-/// The text of this member of a JSON object, where it has one.
-fn text_of(object: &str, name: &'static str) -> Option<String> {
-    let object = Members::read_text(object, "serverInfo").ok()?;
+/// The members of what a server says of itself; `None` where that cannot be read.
+fn info_members(info: &str) -> Option<Members<'_>> {
+    Members::read_text(info, "serverInfo").ok()
+}
+
+/// The text of this member of an object, where it has one.
+fn text_of(object: &Members<'_>, name: &'static str) -> Option<String> {
     let text = object.text(name).ok()??;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())

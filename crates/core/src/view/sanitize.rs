@@ -104,8 +104,7 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
             '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
             // The choice between a picture and a sign belongs to what stands before it; elsewhere it only hides something.
             '\u{fe0e}' if is_exact => push_number(&mut out, c),
-            '\u{fe0f}' if is_exact && is_two_pictures(before) => out.push(c),
-            '\u{fe0e}' | '\u{fe0f}' if !is_exact && is_picture(before) => out.push(c),
+            '\u{fe0e}' | '\u{fe0f}' if is_picture(before, style) => out.push(c),
             '\u{fe0f}' if chars.peek() == Some(&'\u{20e3}') && is_key(before) => out.push(c),
             '\u{fe0e}' | '\u{fe0f}' => push_number(&mut out, c),
             // Joiners belong to emoji and to many scripts; between Latin letters they only hide.
@@ -134,7 +133,10 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
 }
 
 /// Returns whether this may be shown as a picture or as a sign.
-fn is_picture(c: Option<char>) -> bool {
+fn is_picture(c: Option<char>, style: Style) -> bool {
+    if style == Style::Exact {
+        return is_two_pictures(c);
+    }
     matches!(
         c,
         Some('\u{a9}' | '\u{ae}' | '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
@@ -199,9 +201,10 @@ fn joins(c: Option<char>, style: Style) -> bool {
             || is_two_pictures(Some(c))
     };
     c.is_some_and(|c| {
-        (style != Style::Exact || is_needed(c)) && {
-            c >= '\u{590}' && !matches!(c, '\u{2000}'..='\u{206f}') && !hides_or_reorders(c)
-        }
+        c >= '\u{590}'
+            && !matches!(c, '\u{2000}'..='\u{206f}')
+            && !hides_or_reorders(c)
+            && (style != Style::Exact || is_needed(c))
     })
 }
 

@@ -249,18 +249,15 @@ pub(super) fn review(
         .map(|view| {
             let typed = draft.get(&view.name);
             let value = validation::value(form, view, typed);
+            let field = form.fields().iter().find(|field| field.name() == view.name);
             ReviewRow {
                 label: view.label.clone(),
-                before: before(form.fields(), view, value.as_ref(), is_approval),
+                before: before(field, view, value.as_ref(), is_approval),
                 values: value
                     .map(|value| shown(view, &value, is_approval))
                     .unwrap_or_default(),
                 typed: validation::understood(form, view, typed).and_then(|_| typed_words(typed)),
-                caveat: form
-                    .fields()
-                    .iter()
-                    .find(|field| field.name() == view.name)
-                    .and_then(|field| field.caveat(typed)),
+                caveat: field.and_then(|field| field.caveat(typed)),
             }
         })
         .collect()
@@ -277,12 +274,11 @@ fn shown(view: &FieldView, value: &serde_json::Value, is_approval: bool) -> Vec<
 
 /// Returns the value that an argument had before, in words; nothing where it is the same, or is an answer to a server's question.
 fn before(
-    fields: &[Field],
+    field: Option<&Field>,
     view: &FieldView,
     value: Option<&serde_json::Value>,
     is_approval: bool,
 ) -> Vec<String> {
-    let field = fields.iter().find(|field| field.name() == view.name);
     let before = field
         .filter(|_| is_approval)
         .and_then(|field| changed_from(field, value));
@@ -296,18 +292,20 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
     let fields = question.as_form().map(Form::fields).unwrap_or_default();
     let rows = |content: &serde_json::Map<String, serde_json::Value>| {
-        let views = fields.iter().map(FieldView::from_field);
-        let row = |view: FieldView| ReviewRow {
-            before: before(fields, &view, content.get(&view.name), team.is_approval),
-            values: match content.get(&view.name) {
-                Some(value) => shown(&view, value, team.is_approval),
-                None => vec![Phrases::of(team.is_approval).none.to_owned()],
-            },
-            label: view.label,
-            typed: None,
-            caveat: None,
+        let row = |field: &Field| {
+            let (view, value) = (FieldView::from_field(field), content.get(field.name()));
+            ReviewRow {
+                before: before(Some(field), &view, value, team.is_approval),
+                values: match value {
+                    Some(value) => shown(&view, value, team.is_approval),
+                    None => vec![Phrases::of(team.is_approval).none.to_owned()],
+                },
+                label: view.label,
+                typed: None,
+                caveat: None,
+            }
         };
-        views.map(row).collect()
+        fields.iter().map(row).collect()
     };
     TeamPart {
         is_approval: team.is_approval,

@@ -142,12 +142,22 @@ pub struct Audit {
     pub lines: Vec<AuditLine>,
     /// The kinds of events, and whether one is chosen.
     pub events: Vec<(&'static str, bool)>,
-    /// The beginning of the id of the question, and the server; empty for all.
+    /// The beginning of the id of the question; empty for all.
     pub question: String,
     /// The server; empty for all.
     pub server: String,
     /// The query of the events before these; `None` where there are none.
     pub older: Option<String>,
+}
+
+/// Returns the frame of a page beside the questions, for a person of this name.
+fn signed_in(site: &Site, name: String) -> Shell {
+    Shell {
+        base: site.base.clone(),
+        inside: true,
+        pending: 0,
+        name: Some(name),
+    }
 }
 
 /// Returns the page of the audit.
@@ -162,12 +172,7 @@ pub fn audit(site: &Site, audit: Audit) -> Response {
         question: line.question,
     });
     let template = AuditTemplate {
-        shell: Shell {
-            base: site.base.clone(),
-            inside: true,
-            pending: 0,
-            name: Some(audit.name),
-        },
+        shell: signed_in(site, audit.name),
         rows: rows.collect(),
         events: audit.events,
         question: audit.question,
@@ -210,12 +215,7 @@ pub fn account(site: &Site, account: Account) -> Response {
         });
     }
     let template = AccountTemplate {
-        shell: Shell {
-            base: site.base.clone(),
-            inside: true,
-            pending: 0,
-            name: Some(account.name.clone()),
-        },
+        shell: signed_in(site, account.name.clone()),
         name: account.name,
         known_as: account.known_as,
         may_audit: account.may_audit,

@@ -24,6 +24,7 @@ use mcp_elicit_record::{IdentityKey, Record};
 pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
+use crate::headers::only_text;
 use crate::runtime::StartError;
 use crate::transports::http_upstream::TokenExchange;
 
@@ -214,23 +215,27 @@ impl Callers {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
                     return Err(Unauthenticated::NotTheProxy);
                 }
-                // A comma is two headers that another proxy has joined.
-                let named = |value: &&str| !value.is_empty() && !value.contains(',');
-                let subject = the_only(headers, proxy.subject_header(), LONGEST_SUBJECT)?
-                    .filter(named)
-                    .ok_or(Unauthenticated::NoSubject)?;
-                let optional = |name: Option<&HeaderName>, longest| {
-                    name.map_or(Ok(None), |name| the_only(headers, name, longest))
+                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else.
+                let only = |name: &HeaderName, longest| {
+                    only_text(headers, name)
+                        .filter(|value| value.len() <= longest && !value.contains('\t'))
+                        .ok_or(Unauthenticated::NoSubject)
                 };
-                let mail = optional(proxy.mail_header(), LONGEST_MAIL)?.unwrap_or_default();
-                if mail.contains(',') {
+                let optional = |name: Option<&HeaderName>, longest| {
+                    name.filter(|name| headers.contains_key(*name))
+                        .map_or(Ok(""), |name| only(name, longest))
+                };
+                let subject = only(proxy.subject_header(), LONGEST_SUBJECT)?;
+                let mail = optional(proxy.mail_header(), LONGEST_MAIL)?;
+                let groups = optional(proxy.groups_header(), LONGEST_GROUPS)?;
+                // A comma is two headers that another proxy has joined.
+                if subject.is_empty() || subject.contains(',') || mail.contains(',') {
                     return Err(Unauthenticated::NoSubject);
                 }
-                let groups = optional(proxy.groups_header(), LONGEST_GROUPS)?.unwrap_or_default();
-                let groups = groups.split(',').map(str::trim);
                 let logs_in = self.logs_in.as_deref();
                 let mut caller = Caller::of_subject(proxy.issuer(), subject, logs_in);
                 mail.clone_into(&mut caller.mail);
+                let groups = groups.split(',').map(str::trim);
                 let groups = groups.filter(|group| !group.is_empty());
                 caller.claims = groups.map(str::to_owned).collect();
                 Ok(caller)
@@ -396,26 +401,6 @@ impl Callers {
     pub(crate) fn forwards_credentials(&self) -> bool {
         matches!(self.proof, Proof::Unverified(_))
     }
-}
-
-/// Returns the value of a header that a proxy sets once: visible ASCII, as OpenID Connect has it, nothing that a person could take for
-/// something else. `None` where it is not there.
-fn the_only<'h>(
-    headers: &'h HeaderMap,
-    name: &HeaderName,
-    longest: usize,
-) -> Result<Option<&'h str>, Unauthenticated> {
-    let mut values = headers.get_all(name).iter();
-    let (first, second) = (values.next(), values.next());
-    if second.is_some() {
-        return Err(Unauthenticated::NoSubject);
-    }
-    let Some(value) = first else {
-        return Ok(None);
-    };
-    let value = value.to_str().ok();
-    let value = value.filter(|value| value.len() <= longest && !value.contains('\t'));
-    value.map(Some).ok_or(Unauthenticated::NoSubject)
 }
 
 #[cfg(test)]

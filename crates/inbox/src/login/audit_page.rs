@@ -102,7 +102,7 @@ pub(super) async fn audit(
     )
 }
 
-/// Returns the latest events that are query, and the number before which older ones may be.
+/// Returns the latest events that were asked for, and the number before which older ones may be.
 async fn latest(
     store: &dyn Store,
     query: &AuditQuery,
@@ -127,7 +127,7 @@ async fn latest(
     Ok((lines, (until > 1).then_some(until)))
 }
 
-/// Returns the event of a link, where it is query.
+/// Returns the event of a link, where it was asked for.
 fn line(link: &AuditEntry, query: &AuditQuery) -> Option<AuditLine> {
     let entry: Value = serde_json::from_str(&link.entry).ok()?;
     if !query.fits(&entry) {

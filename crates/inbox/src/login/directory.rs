@@ -192,7 +192,7 @@ impl DirectoryNow {
     pub fn role(&self, viewer: &Viewer) -> Standing {
         match viewer {
             Viewer::Owner { .. } => Standing {
-                is_owner: true,
+                is_admin: true,
                 ..Standing::NONE
             },
             Viewer::Token { .. } => Standing::NONE,

@@ -229,16 +229,7 @@ async fn who_left_a_group_at_a_real_provider_is_refused_at_the_next_act() {
     let form = format!("csrf={}&version=0", page.csrf());
     lee.request("POST", &format!("{issuer}/groups"), "lee=staff")
         .await;
-    let refused = lee
-        .request("POST", &format!("{question}/decline"), &form)
-        .await;
-    assert_eq!(refused.status, 403, "{}", refused.head);
-    assert!(
-        refused.body.contains("you have left a group"),
-        "{}",
-        refused.body
-    );
-    assert!(phase(&rig).await.is_open());
+    refused_after_leaving(&rig, &mut lee, &question, &form).await;
 }
 
 /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
@@ -294,6 +285,20 @@ async fn decline(browser: &mut Browser, question: &str) -> Reply {
         .await
 }
 
+/// Declines with this form as a person who has left the group that is asked: the act is refused, with the reason.
+async fn refused_after_leaving(rig: &Rig, browser: &mut Browser, question: &str, form: &str) {
+    let refused = browser
+        .request("POST", &format!("{question}/decline"), form)
+        .await;
+    assert_eq!(refused.status, 403, "{}", refused.head);
+    assert!(
+        refused.body.contains("you have left a group"),
+        "{}",
+        refused.body
+    );
+    assert!(phase(rig).await.is_open());
+}
+
 const LEADS: &str = r#"{"groups": ["leads", "staff"]}"#;
 
 fn claims(text: &str) -> serde_json::Value {
@@ -317,16 +322,7 @@ async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
             .await;
         assert_eq!(kept.status, 303, "{}", kept.body);
         issuer.sign_in_as("gil", claims(r#"{"groups": ["staff"]}"#));
-        let refused = browser
-            .request("POST", &format!("{question}/decline"), &form)
-            .await;
-        assert_eq!(refused.status, 403, "{}", refused.head);
-        assert!(
-            refused.body.contains("you have left a group"),
-            "{}",
-            refused.body
-        );
-        assert!(phase(&rig).await.is_open());
+        refused_after_leaving(&rig, &mut browser, &question, &form).await;
         // Nobody of the file's groups any more.
         let gone = browser.request("GET", &question, "").await;
         assert_ne!(gone.status, 200);

@@ -12,12 +12,13 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
-use mcp_elicit_core::wire::{CallKind, Mode};
+use mcp_elicit_core::wire::{CallKind, ElicitRequest, Mode, Revision};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::IdentityKey;
+use crate::identity::keyed;
 use crate::principal::Principal;
 use crate::team::Team;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
@@ -66,6 +67,12 @@ impl Row {
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
         target.is_some() && self.body.others.is_empty()
+    }
+
+    /// Returns the question as it was asked; `None` in a list, and when it cannot be read any more.
+    pub fn request(&self) -> Option<ElicitRequest> {
+        let params = serde_json::from_str(self.params.as_deref()?).ok()?;
+        ElicitRequest::parse(params, Revision::LATEST).ok()
     }
 
     /// Returns `true` if the row is under one of the keys.
@@ -456,10 +463,6 @@ pub trait Store: Send + Sync + 'static {
 /// The key of an audit chain: without it nobody can make a chain whole again that was changed.
 #[derive(Clone)]
 pub struct ChainKey(Hmac<Sha256>);
-
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(key).expect("a key of any length will do")
-}
 
 /// The prefix of a link's hash that was made with a key.
 const KEYED: &str = "k1:";

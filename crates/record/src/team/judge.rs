@@ -4,9 +4,8 @@ use mcp_elicit_core::answer::{Answers, Outcome};
 use mcp_elicit_core::argument::changed_names;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Transition;
-use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry, name_channel};
@@ -72,8 +71,8 @@ impl Record {
         let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
         if let (TeamAct::Fill { answers, .. }, true) = (act, team.is_approval && is_new) {
             let edited = edited_arguments(row, *answers);
-            for (_, members) in audit.iter_mut().take(usize::from(!edited.is_empty())) {
-                members["edited"] = edited.clone().into();
+            if let (Some((_, members)), false) = (audit.first_mut(), edited.is_empty()) {
+                members["edited"] = edited.into();
             }
         }
         for (_, members) in &mut audit {
@@ -198,12 +197,7 @@ fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
 
 /// Returns JSON Pointers to the arguments of the call that this approval changes.
 fn edited_arguments(row: &Row, answers: Option<&Answers>) -> Vec<String> {
-    let params = row
-        .params
-        .as_deref()
-        .and_then(|params| RawValue::from_string(params.to_owned()).ok());
-    let request = params.and_then(|params| ElicitRequest::parse(&params, Revision::LATEST).ok());
-    let (Some(ElicitRequest::Form { schema, .. }), Some(answers)) = (request, answers) else {
+    let (Some(ElicitRequest::Form { schema, .. }), Some(answers)) = (row.request(), answers) else {
         return Vec::new();
     };
     let Ok(form) = Form::parse(schema.get()) else {

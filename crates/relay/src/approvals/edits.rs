@@ -77,6 +77,15 @@ fn edited_member(object: &RawValue, names: &[String], value: &RawValue) -> Optio
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_moment_in_another_spelling_is_no_change() {
+        let call = CALL.replace("/tmp/a", "2026-02-28t10:00:00z");
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00+00:00"}"#).is_none());
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:01Z"}"#).is_some());
+        assert!(Edits::read(&call, r#"{"/path":"2026-02-28T10:00:00+02:00"}"#).is_some());
+        assert!(Edits::read(CALL, r#"{"/path":"/TMP/A"}"#).is_some());
+    }
+
     const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp/a", "n":12345678901234567890,"deep":{"on":true}}}}"#;
 
     #[test]

@@ -36,8 +36,8 @@ pub(super) fn approval_request(
     let mut shown_only = Vec::new();
     for pointer in approval.edit.iter().take(MAX_EDITS) {
         let arguments = arguments.as_deref();
-        let Some(field) = arguments.and_then(|arguments| editable(pointer, &schema, arguments))
-        else {
+        let field = arguments.and_then(|arguments| editable(pointer, &schema, arguments));
+        let Some(field) = field else {
             continue;
         };
         let alone = json!({"type": "object", "properties": {pointer: field}});

@@ -73,6 +73,13 @@ fn at_once(count: usize, most: usize) -> usize {
         .map_or(0, |power| 1 << power)
 }
 
+/// Returns the first of these rows, as many as one statement writes.
+fn first_rows<T>(rows: impl Iterator<Item = T>) -> Vec<T> {
+    let mut rows: Vec<_> = rows.take(ROWS_AT_ONCE).collect();
+    rows.truncate(at_once(rows.len(), ROWS_AT_ONCE));
+    rows
+}
+
 /// The last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
 
@@ -272,9 +279,7 @@ fn new_rows(wanted: &[Write]) -> Vec<(&Row, &Vec<String>)> {
         Write::Insert { row, audit } => Some((&**row, audit)),
         Write::Change(_) | Write::Note(_) => None,
     });
-    let mut new: Vec<_> = new.take(ROWS_AT_ONCE).collect();
-    new.truncate(at_once(new.len(), ROWS_AT_ONCE));
-    new
+    first_rows(new)
 }
 
 /// The changes at the head of these of one row each, and each of another row: as many as one statement writes.
@@ -285,9 +290,7 @@ fn single_changes(wanted: &[Write]) -> Vec<&Change> {
         Write::Change(_) | Write::Insert { .. } | Write::Note(_) => None,
     });
     let others = single.take_while(|change| seen.insert(change.row.id.as_str()));
-    let mut single: Vec<_> = others.take(ROWS_AT_ONCE).collect();
-    single.truncate(at_once(single.len(), ROWS_AT_ONCE));
-    single
+    first_rows(others)
 }
 
 /// Rows changed in one statement, each for itself; whether each had the version that was seen.
