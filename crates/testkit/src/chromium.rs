@@ -26,6 +26,9 @@ use tokio::process::{Child, Command};
 /// The time that a page may take to reach a state; a loaded machine is slow.
 const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// How often chromedriver is started before its failure is the test's.
+const DRIVER_STARTS: u32 = 10;
+
 /// A browser with one window, closed when dropped.
 pub struct Chromium {
     /// The driver, for what has no method here.
@@ -88,6 +91,32 @@ fn found(names: &[&str]) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// Starts chromedriver; returns it with its port.
+///
+/// On a loaded machine one has been seen to end before it had said a port: it is started again.
+async fn start_driver(program: &Path) -> (Child, String) {
+    let mut said = Vec::new();
+    for _ in 0..DRIVER_STARTS {
+        let mut driver = Command::new(program)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver starts");
+        let mut lines = BufReader::new(driver.stdout.take().expect("its output is piped")).lines();
+        while let Some(line) = lines.next_line().await.expect("it speaks") {
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                let port = port.trim_end_matches('.').to_owned();
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return (driver, port);
+            }
+            said.push(line);
+        }
+    }
+    panic!("chromedriver has not said its port: {said:?}");
+}
+
 impl Chromium {
     /// Starts one; `None`, and a loud word, where there is none to start.
     pub async fn start(setup: Setup) -> Option<Self> {
@@ -101,25 +130,7 @@ impl Chromium {
             report_skipped("no chromium and chromedriver here, NOTHING WAS TESTED");
             return None;
         };
-        let mut driver = Command::new(driver)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("chromedriver starts");
-        let mut lines = BufReader::new(driver.stdout.take().expect("its output is piped")).lines();
-        let port = loop {
-            let line = lines
-                .next_line()
-                .await
-                .expect("it speaks")
-                .expect("it says its port");
-            if let Some((_, port)) = line.split_once("started successfully on port ") {
-                break port.trim_end_matches('.').to_owned();
-            }
-        };
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let (driver, port) = start_driver(&driver).await;
         let profile =
             std::env::temp_dir().join(format!("mcp-elicit-web-{}-{port}", std::process::id()));
         let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
