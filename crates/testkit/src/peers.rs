@@ -115,6 +115,16 @@ pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
+/// The provider of [`openid_provider`], which tells its client at `told` who has logged out.
+///
+/// # Panics
+///
+/// As [`openid_provider`].
+pub fn logout_provider(redirects: &[String], told: &str) -> Option<Listening> {
+    let provider = tool("oidc", "provider.mjs")?.env("LOGOUT_URI", told);
+    Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
+}
+
 /// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and
 /// tokens are for the resource that is asked for, end after 20 seconds and can be refreshed.
 ///

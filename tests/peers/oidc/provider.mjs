@@ -5,6 +5,8 @@
 // REDIRECT_URIS in the environment lists, separated by spaces, what is registered for the client `connect` (secret
 // `connect-secret`) and the public client `connect-public`. Whoever signs in is called what they type.
 //
+// With LOGOUT_URI set, the client `connect` is told there who has logged out (POST /session/end/confirm).
+//
 // POST /groups with `NAME=GROUP` puts a person into that group alone.
 //
 // With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after LIFETIME seconds
@@ -22,6 +24,9 @@ const issuer = `http://127.0.0.1:${server.address().port}`;
 const redirect_uris = (process.env.REDIRECT_URIS ?? '').split(' ').filter(Boolean);
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const code = { redirect_uris, grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
+const logout = process.env.LOGOUT_URI && (
+  { backchannel_logout_uri: process.env.LOGOUT_URI, backchannel_logout_session_required: true }
+);
 const machine = (name, ...grant_types) => (
   { client_id: name, client_secret: `${name}-secret`, redirect_uris: [], grant_types, response_types: [] }
 );
@@ -59,7 +64,7 @@ const keys = () => [{ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).pri
 function start() {
   const provider = new Provider(issuer, {
     clients: [
-      { client_id: 'connect', client_secret: 'connect-secret', ...code },
+      { client_id: 'connect', client_secret: 'connect-secret', ...code, ...logout },
       { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
       ...resources ? [machine('program', 'client_credentials'), machine('gateway', EXCHANGE)] : [],
     ],
@@ -70,11 +75,14 @@ function start() {
     // As by default, the ID token has none of these; UserInfo has those of the scopes that are asked for.
     claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'], groups: ['groups'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => account(id) }),
+    // By itself it sends nothing to loopback.
+    fetch: (url, { dispatcher, ...options }) => fetch(url, options),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
-    features: { devInteractions: { enabled: false } },
+    features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: Boolean(process.env.LOGOUT_URI) } },
     ...resources,
   });
   provider.on('server_error', (_, error) => console.error(error));
+  provider.on('backchannel.error', (_, error) => console.error(error));
   if (resources) {
     const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'scope'];
     provider.registerGrantType(EXCHANGE, exchange, parameters);

@@ -232,6 +232,41 @@ async fn who_left_a_group_at_a_real_provider_is_refused_at_the_next_act() {
     refused_after_leaving(&rig, &mut lee, &question, &form).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logout_at_a_real_provider_ends_the_session_here() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let redirects = [format!("http://{at}/login/return")];
+    let told = format!("http://{at}/login/logout-token");
+    let started = tokio::task::spawn_blocking(move || {
+        mcp_elicit_testkit::peers::logout_provider(&redirects, &told)
+    });
+    let Some(provider) = started.await.unwrap() else {
+        return;
+    };
+    let issuer = provider.url().trim_end_matches('/').to_owned();
+    let _rig = serve(listener, 1, login(&issuer)).await;
+    let account = format!("http://{at}/account");
+    let (mut ada, mut bob) = (Browser::default(), Browser::default());
+    ada.enter(&at, "ada").await;
+    bob.enter(&at, "bob").await;
+    let asked = ada
+        .request("GET", &format!("{issuer}/session/end"), "")
+        .await;
+    let (_, rest) = asked.body.split_once("name=\"xsrf\" value=\"").unwrap();
+    let (secret, _) = rest.split_once('"').unwrap();
+    let ended = ada
+        .request(
+            "POST",
+            &format!("{issuer}/session/end/confirm"),
+            &format!("xsrf={secret}&logout=yes"),
+        )
+        .await;
+    assert_eq!(ended.status, 303, "{}", ended.body);
+    assert_eq!(ada.request("GET", &account, "").await.status, 303);
+    assert_eq!(bob.request("GET", &account, "").await.status, 200);
+}
+
 /// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
 async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
     at_issuer_lately(issuer, None).await
