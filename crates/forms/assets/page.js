@@ -347,8 +347,11 @@ function queue(search2) {
       else address.searchParams.delete("find");
       view.href = address;
     }
-    const wanted = fold(find.value);
-    for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
+    const words2 = fold(find.value).split(/\s+/);
+    for (const row of rows()) {
+      const text = fold([row.textContent, ...Object.values(row.parentElement.dataset)].join(" "));
+      row.parentElement.hidden = !words2.every((word) => text.includes(word));
+    }
   };
   let timer = 0;
   find.addEventListener("input", () => {

@@ -689,6 +689,11 @@ async fn views_search_and_headings_are_those_of_the_reader() {
     ];
     has(&ada, "/?view=groups&find=mo+on", &words, false).await;
     has(&ada, "/?view=groups&find=deploy", &["data-more"], true).await;
+    // The caller, the rule and the id are found, too.
+    for found in ["cy", "deploys", rig.id.as_str()] {
+        let rule = ["data-rule=\"deploys\""];
+        has(&ada, &format!("/?find={found}"), &rule, true).await;
+    }
     has(&dan, "/", &["<h1>Questions for you</h1>"], false).await;
     let everything = ["<h1>All questions</h1>", "addressed to others"];
     has(&eve, "/", &everything, true).await;

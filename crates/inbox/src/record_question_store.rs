@@ -314,6 +314,10 @@ impl RecordQuestionStore {
         };
         let summary =
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
+        let summary = match &row.team {
+            Some(team) => summary.by_rule(&team.rule),
+            None => summary,
+        };
         Some(match Self::ended(row, now) {
             Some(ended) => summary.ended(ended),
             None => summary,
@@ -401,12 +405,40 @@ impl RecordQuestionStore {
             .map_err(fault)?;
         let summaries = rows
             .iter()
-            .filter(|row| may_match(row, &filter.text))
+            .filter(|row| self.may_match(row, &filter.text))
             .filter_map(|row| self.summary(row, None));
         Ok(summaries
             .filter(|summary| summary.matches(&filter.text))
             .take(filter.most)
             .collect())
+    }
+
+    /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
+    /// takes longer. Marks that a list leaves out, and characters that JSON spells otherwise, are not looked at.
+    fn may_match(&self, row: &Row, words: &str) -> bool {
+        let plain = |text: &str| {
+            text.chars()
+                .filter(|letter| letter.is_alphanumeric())
+                .flat_map(char::to_lowercase)
+                .collect::<String>()
+        };
+        if words.is_empty() {
+            return true;
+        }
+        let caller = has_named_caller(row).then(|| self.caller_in_words(row));
+        let known = [
+            row.body.target.as_deref(),
+            caller.as_deref(),
+            row.team.as_ref().map(|team| team.rule.as_str()),
+            row.lifecycle.ended_by().map(|_| "by"),
+            row.lifecycle.ended_by(),
+        ];
+        let all = [row.id.as_str(), &row.body.server, &row.body.message];
+        let all = all.into_iter().chain(known.into_iter().flatten());
+        let text = plain(&all.collect::<Vec<_>>().join(" "));
+        words
+            .split_whitespace()
+            .all(|word| text.contains(&plain(word)))
     }
 }
 
@@ -436,28 +468,6 @@ fn kind_of(kind: Calls) -> CallKind {
         Calls::Resource => CallKind::Resource,
         Calls::Tool => CallKind::Tool,
     }
-}
-
-/// Returns whether the words may stand in what a list shows of the row: a look at its text, since reading a form takes longer. Marks
-/// that a list leaves out, and characters that JSON spells otherwise, are not looked at.
-fn may_match(row: &Row, words: &str) -> bool {
-    let plain = |text: &str| {
-        text.chars()
-            .filter(|letter| letter.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect::<String>()
-    };
-    if words.is_empty() {
-        return true;
-    }
-    let target = row.body.target.as_deref().unwrap_or_default();
-    let text = plain(&format!(
-        "{} {target} {}",
-        row.body.server, row.body.message
-    ));
-    words
-        .split_whitespace()
-        .all(|word| text.contains(&plain(word)))
 }
 
 /// Returns who asks: by the operator's name first, and what the server says of itself apart from it.

@@ -28,8 +28,10 @@ use super::{notices, page_model};
 use crate::view::date_time::zone_here;
 use crate::view::{FieldView, QuestionBody, QuestionView, warnings};
 
-/// The most questions on the queue page, of those that wait and of those that ended.
+/// The number of questions by which the queue page grows, of those that wait and of those that ended.
 const ROWS: usize = 200;
+/// The most questions on the queue page; the others are found by searching.
+const MOST_ROWS: usize = 2_000;
 
 /// The heading of a question with warnings.
 const CARE_FORM: &str = "Be careful with this form";
@@ -46,14 +48,20 @@ pub(super) async fn queue<D: QuestionStore>(
     let find: String = find.trim().chars().take(200).collect();
     let view = asked_for(query.as_deref(), "view");
     let view = ListView::from_name(view.as_deref().unwrap_or_default());
+    let most = asked_for(query.as_deref(), "rows").and_then(|rows| rows.parse().ok());
+    let most = most.unwrap_or(ROWS).clamp(ROWS, MOST_ROWS);
     let filter = ListFilter {
         text: find.clone(),
         view,
-        most: ROWS,
+        // One more than are shown tells if there are more.
+        most: most + 1,
     };
     match app.store.list(&viewer, &filter).await {
         Err(error) => store_failed(site, &error),
-        Ok(list) => {
+        Ok(mut list) => {
+            let longer = longer(site, view, &find, most, &list);
+            list.pending.truncate(most);
+            list.recent.truncate(most);
             let now = (site.clock)();
             let rows = |summaries: &[QuestionSummary]| {
                 summaries
@@ -77,6 +85,7 @@ pub(super) async fn queue<D: QuestionStore>(
                     views: views(site, &viewer, view, &find),
                     find,
                     more,
+                    longer,
                     pending: rows(&list.pending),
                     recent: rows(&list.recent),
                 },
@@ -119,6 +128,25 @@ fn address(site: &Site, view: ListView, find: &str) -> String {
     let query = query.finish();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{}/{mark}{query}", site.base)
+}
+
+/// The address of a longer page, at the first question that it adds; `None` when the page shows all, or as many as it can.
+fn longer(
+    site: &Site,
+    view: ListView,
+    find: &str,
+    most: usize,
+    list: &QuestionList,
+) -> Option<String> {
+    let list = [("waiting", &list.pending), ("recent", &list.recent)];
+    let (heading, _) = list.into_iter().find(|(_, rows)| rows.len() > most)?;
+    if most >= MOST_ROWS {
+        return None;
+    }
+    let shorter = address(site, view, find);
+    let mark = if shorter.contains('?') { '&' } else { '?' };
+    let (rows, next) = (most + ROWS, most + 1);
+    Some(format!("{shorter}{mark}rows={rows}#{heading}-{next}"))
 }
 
 /// The heading of a view. Auditors and administrators see questions that are for others.

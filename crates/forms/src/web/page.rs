@@ -351,6 +351,7 @@ pub(super) struct Row {
     pub server: String,
     pub call: Option<String>,
     pub called_by: Option<String>,
+    pub rule: Option<String>,
     pub gist: String,
     pub ago: Option<String>,
     pub left: Option<Left>,
@@ -382,6 +383,8 @@ pub(super) struct QueuePage {
     pub views: Vec<ViewLink>,
     /// The number of questions that wait and are not shown.
     pub more: usize,
+    /// The address of a page with more questions, where there are some.
+    pub longer: Option<String>,
     pub pending: Vec<Row>,
     pub recent: Vec<Row>,
 }

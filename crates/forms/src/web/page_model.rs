@@ -398,6 +398,7 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
         server: summary.server.clone(),
         call: summary.call.clone(),
         called_by: summary.caller.clone(),
+        rule: summary.rule.clone(),
         gist: summary.gist.clone(),
         ago: waits.then(|| ago(summary.asked, now)),
         left: if waits {

@@ -96,6 +96,8 @@ pub struct QuestionSummary {
     pub call: Option<String>,
     /// The person or program whose call it is, where several may call.
     pub caller: Option<String>,
+    /// The rule by which it is asked, where there is one.
+    pub rule: Option<String>,
     /// The beginning of the message, its words alone.
     pub gist: String,
     /// When it was asked.
@@ -124,11 +126,19 @@ impl QuestionSummary {
             server: question.origin().name(),
             call: question.call().map(crate::view::CallView::name),
             caller: question.caller(),
+            rule: None,
             gist: shortened(&gist),
             asked,
             deadline: question.deadline(),
             ended: None,
         }
+    }
+
+    /// The same question, asked by this rule.
+    #[must_use]
+    pub fn by_rule(mut self, rule: &str) -> Self {
+        self.rule = Some(rule.to_owned());
+        self
     }
 
     /// The same question after its end.
@@ -138,10 +148,14 @@ impl QuestionSummary {
         self
     }
 
-    /// Returns whether every word of `text` occurs in what a list shows of it; letter case does not matter.
+    /// Returns whether every word of `text` occurs in what a list shows of it, its id or its rule; letter case does not matter.
     pub fn matches(&self, text: &str) -> bool {
-        let call = self.call.as_deref().unwrap_or_default();
-        let hay = format!("{} {call} {}", self.server, self.gist).to_lowercase();
+        let known = [&self.call, &self.caller, &self.rule];
+        let known = known.into_iter().flatten().map(String::as_str);
+        let by = self.ended.as_ref().and_then(|ended| ended.by.as_deref());
+        let all = [self.id.as_str(), &self.server, &self.gist];
+        let all = all.into_iter().chain(known).chain(by);
+        let hay = all.collect::<Vec<_>>().join(" ").to_lowercase();
         text.to_lowercase()
             .split_whitespace()
             .all(|word| hay.contains(word))

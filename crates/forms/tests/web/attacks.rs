@@ -493,6 +493,16 @@ async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
     let page = visitor.get("/").await;
     assert_eq!(page.body.matches("class=\"rowlink\"").count(), 200);
     assert!(page.body.contains("9800 more are waiting") && page.body.len() < 400_000);
+    assert!(
+        page.body
+            .contains("/?rows=400#waiting-201\">Show more questions</a>")
+    );
+    let longer = visitor.get("/?rows=400").await.body;
+    assert_eq!(longer.matches("class=\"rowlink\"").count(), 400);
+    assert!(longer.contains("<li id=\"waiting-201\""));
+    let longest = visitor.get("/?rows=99999999").await.body;
+    assert_eq!(longest.matches("class=\"rowlink\"").count(), 2_000);
+    assert!(!longest.contains("Show more questions"));
     let found = visitor.get("/?find=NUMBER+9999").await.body;
     assert_eq!(found.matches("class=\"rowlink\"").count(), 1);
     assert!(found.contains(asked[9999].path()));

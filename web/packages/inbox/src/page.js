@@ -327,8 +327,12 @@ function queue(search) {
       else address.searchParams.delete("find");
       view.href = address;
     }
-    const wanted = fold(find.value);
-    for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
+    const words = fold(find.value).split(/\s+/);
+    for (const row of rows()) {
+      // As the server searches: its id and its rule, too.
+      const text = fold([row.textContent, ...Object.values(row.parentElement.dataset)].join(" "));
+      row.parentElement.hidden = !words.every((word) => text.includes(word));
+    }
   };
   let timer = 0;
   find.addEventListener("input", () => {
