@@ -24,7 +24,7 @@ pub struct Addressed<'a> {
     pub to: &'a [Addressee],
     /// The person of the caller, where it is known.
     pub caller: Option<&'a str>,
-    /// People who are not told: they have acted.
+    /// People who are not told: they have acted, or cannot.
     pub except: &'a [String],
 }
 

@@ -50,14 +50,23 @@ impl Notifier {
         let people = rules.people();
         let timeline = row.timeline();
         let open = self.open();
+        let quorum = team.quorum();
+        let caller = team.caller.person.as_deref();
+        // Whom nothing is asked any more, or from the beginning.
+        let mut except = quorum.votes().to_vec();
+        except.extend(
+            caller
+                .filter(|_| quorum.excludes_caller())
+                .map(str::to_owned),
+        );
         let mut messages = Vec::new();
         for (number, happened) in timeline.iter().enumerate().skip(told) {
             let event = event_of(happened.kind);
             let to = asked_by(happened, row, &timeline);
             let addressed = Addressed {
                 to: &to,
-                caller: team.caller.person.as_deref(),
-                except: team.quorum().votes(),
+                caller,
+                except: &except,
             };
             // The names of devices and of their people, by subscription.
             let devices = RefCell::new(Vec::new());

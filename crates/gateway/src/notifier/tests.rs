@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::identity::Identity;
@@ -47,14 +48,14 @@ impl Membership for InFile<'_> {
     }
 }
 
-struct Rig {
+pub(super) struct Rig {
     mail: Listening,
     hook: Listening,
     folder: tempfile::TempDir,
 }
 
 impl Rig {
-    fn start() -> Option<Self> {
+    pub(super) fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let mail = peers::channel_script("mail.py")?;
@@ -68,7 +69,7 @@ impl Rig {
         })
     }
 
-    fn file(&self) -> String {
+    pub(super) fn file(&self) -> String {
         let secret = self.folder.path().join("secret");
         let (mail, hook, secret) = (self.mail.url(), self.hook.url(), secret.display());
         let gone = peers::free_port();
@@ -99,7 +100,11 @@ events = ["question.asked"]
         )
     }
 
-    fn mails(&self) -> Vec<Value> {
+    pub(super) fn mail_server(&self) -> &str {
+        self.mail.url()
+    }
+
+    pub(super) fn mails(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join("mails"));
         let text = text.unwrap_or_default();
         text.lines()
@@ -116,14 +121,14 @@ events = ["question.asked"]
 }
 
 pub(super) fn record() -> Arc<Record> {
+    record_at(clock::now)
+}
+
+/// A record in memory, by this clock.
+pub(super) fn record_at(clock: fn() -> Timestamp) -> Arc<Record> {
     let store = Arc::new(Memory::default());
     let lock = LockFile::unshared().unwrap();
-    Arc::new(Record::new(
-        store,
-        Keys::random().unwrap(),
-        lock,
-        clock::now,
-    ))
+    Arc::new(Record::new(store, Keys::random().unwrap(), lock, clock))
 }
 
 pub(super) async fn ask(record: &Arc<Record>, rules: &Rules) -> String {
@@ -159,7 +164,7 @@ pub(super) async fn ask_of_call(
         via: AskedVia::People,
         server_info: None,
         client_info: None,
-        until: record.now().after(usual),
+        until: record.now().after(plan.deadline.unwrap_or(usual)),
         outlives: true,
         team: Some(team.to_plan().unwrap()),
     };
@@ -188,7 +193,7 @@ async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String
     shown.collect()
 }
 
-fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
+pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
     let rules = Arc::new(Rules::parse(text).unwrap());
     let (teams, _events) = Teams::new(rules.clone(), IdentityKey::random().unwrap());
     let config = ConfiguredChannels::read(text, &rules).unwrap();
@@ -274,19 +279,20 @@ async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing(
     }
 }
 
-#[tokio::test]
-async fn quiet_hours_delay_and_an_end_before_them_makes_a_message_needless() {
-    let Some(rig) = Rig::start() else { return };
-    // Always quiet, but for a minute of the day that is not now.
+/// Quiet hours without an end but for a minute, half a day from now.
+pub(super) fn quiet_now() -> String {
     let now = jiff::Timestamp::from_millisecond(i64::try_from(clock::now().as_millis()).unwrap());
     let time = now.unwrap().to_zoned(jiff::tz::TimeZone::UTC).time();
     let text = |time: jiff::civil::Time| time.strftime("%H:%M").to_string();
     let from = time.wrapping_sub(jiff::Span::new().hours(12));
-    let quiet = format!(
-        "{}-{}",
-        text(from),
-        text(from.wrapping_sub(jiff::Span::new().minutes(1)))
-    );
+    let to = from.wrapping_sub(jiff::Span::new().minutes(1));
+    format!("{}-{}", text(from), text(to))
+}
+
+#[tokio::test]
+async fn quiet_hours_delay_and_an_end_before_them_makes_a_message_needless() {
+    let Some(rig) = Rig::start() else { return };
+    let quiet = quiet_now();
     let file = rig.file().replace(
         "mail = \"ada@example.com\"\n",
         &format!("mail = \"ada@example.com\"\nquiet = \"{quiet}\"\n"),
