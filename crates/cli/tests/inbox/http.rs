@@ -84,7 +84,7 @@ pub(crate) fn send_as_is(at: &str, head: &[&str], body: &str) -> Option<Reply> {
     read(&bytes)
 }
 
-fn read(bytes: &[u8]) -> Option<Reply> {
+pub(crate) fn read(bytes: &[u8]) -> Option<Reply> {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let mut reply = Reply {

@@ -26,6 +26,8 @@ mod oidc;
 mod people;
 #[cfg(feature = "full")]
 mod provider;
+#[cfg(feature = "full")]
+mod proxied;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;
