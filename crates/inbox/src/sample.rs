@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::api::{self, Access};
@@ -44,7 +44,16 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
 pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
     let until = Timestamp::from_millis(9_000);
-    asked(record, "local", others, None, until, ARGUMENTS).await
+    asked(
+        record,
+        "local",
+        others,
+        None,
+        until,
+        ARGUMENTS,
+        &sample_form(),
+    )
+    .await
 }
 
 /// The id of a question that was just asked of people, for an hour.
@@ -60,15 +69,41 @@ pub(super) async fn raised_with(
     team: Option<TeamPlan>,
     arguments: &str,
 ) -> io::Result<String> {
+    raised_with_form(record, team, arguments, &sample_form()).await
+}
+
+/// The same with this form, a schema.
+#[cfg(test)]
+pub(super) async fn raised_with_form(
+    record: &Arc<Record>,
+    team: Option<TeamPlan>,
+    arguments: &str,
+    form: &Value,
+) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_hours(1));
-    asked(record, "local", Vec::new(), team, until, arguments).await
+    asked(record, "local", Vec::new(), team, until, arguments, form).await
 }
 
 /// The id of a question that was just asked in a call of this caller, for an hour.
 #[cfg(test)]
 pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_hours(1));
-    asked(record, caller, Vec::new(), None, until, ARGUMENTS).await
+    asked(
+        record,
+        caller,
+        Vec::new(),
+        None,
+        until,
+        ARGUMENTS,
+        &sample_form(),
+    )
+    .await
+}
+
+fn sample_form() -> Value {
+    json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
+        "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}})
 }
 
 async fn asked(
@@ -78,11 +113,9 @@ async fn asked(
     team: Option<TeamPlan>,
     until: Timestamp,
     arguments: &str,
+    form: &Value,
 ) -> io::Result<String> {
-    let schema = json!({"type": "object", "required": ["name"], "properties": {
-        "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
-        "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
-    let form = Form::from_value(&schema).map_err(|_| io::Error::other("the form is legal"))?;
+    let form = Form::from_value(form).map_err(|_| io::Error::other("the form is legal"))?;
     let schema = form
         .emit(Revision::LATEST)
         .map_err(|_| io::Error::other("the form can be said"))?;
@@ -163,7 +196,7 @@ mod tests {
             let method = if is_post { "POST" } else { "GET" };
             if let Some((status, body)) = runtime.block_on(ask(method, &path, body)) {
                 prop_assert!(status < 500, "{method} {path}: {status}");
-                prop_assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok());
+                prop_assert!(serde_json::from_slice::<Value>(&body).is_ok());
             }
         }
     }

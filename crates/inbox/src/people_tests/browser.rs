@@ -9,6 +9,9 @@ use serde_json::json;
 
 use super::*;
 
+/// The key as WebDriver has it.
+const BACKSPACE: &str = "\u{e003}";
+
 /// A browser behind the proxy that names this person.
 async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
     let page = Chromium::start(setup).await?;
@@ -240,6 +243,105 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         look!(page, "ended");
         page.close().await;
         admin.close().await;
+    }
+    looks.all_well();
+}
+
+/// A call that waits for two people's approval, who may change two of its arguments.
+async fn editable() -> Rig {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let record = record();
+    let caller = TeamCaller {
+        person: Some("cy".to_owned()),
+        ..TeamCaller::default()
+    };
+    let hour = Duration::from_hours(1);
+    let asked = ["ada", "bob"].map(str::to_owned).to_vec();
+    let team = Team::new("deploys", "r", caller, &plan(2), asked, hour).for_approval();
+    let form = json!({"type": "object", "required": ["to", "count"], "properties": {
+        "to": {"type": "string", "minLength": 1, "default": "moon"},
+        "count": {"type": "integer", "default": 3}}});
+    let arguments = json!({"to": "moon", "count": 3, "note": "two\nlines"}).to_string();
+    let plan = Some(team.to_plan().unwrap());
+    let id = sample::raised_with_form(&record, plan, &arguments, &form).await;
+    inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_where_arguments_are_changed_and_where_people_are_refused() {
+    let Some(mut looks) = AxeReport::new() else {
+        return;
+    };
+    for (way, setup) in SETUPS {
+        let rig = editable().await;
+        let (Some(ada), Some(bob)) = (browser("ada", setup).await, browser("bob", setup).await)
+        else {
+            return;
+        };
+        macro_rules! look {
+            ($page:expr, $state:literal) => {
+                looks
+                    .at(&$page, &format!("approval-{}-{way}", $state))
+                    .await
+            };
+        }
+        let question = address(&rig, &format!("/q/{}", rig.id));
+        ada.open(&question).await;
+        ada.at("#f0").await;
+        look!(ada, "asked");
+        ada.fill("#f1", "many").await;
+        ada.click("[data-act=review]").await;
+        ada.at("[aria-invalid=true]").await;
+        look!(ada, "wrong");
+        ada.fill("#f1", &BACKSPACE.repeat("many".len())).await;
+        ada.fill("#f0", "base").await;
+        ada.click("[data-act=review]").await;
+        ada.shows("changed from").await;
+        look!(ada, "review");
+        ada.click("[data-act=accept]").await;
+        ada.shows("Others have to approve it, too").await;
+        look!(ada, "approved-by-me");
+        bob.open(&question).await;
+        bob.shows("changed from").await;
+        look!(bob, "to-be-approved");
+        bob.click("[name=digest]").await;
+        bob.shows("The call was approved").await;
+        bob.open(&question).await;
+        look!(bob, "ended");
+        // Whom it is not for, who hands it on, who comes too late, and whom the file does not name.
+        let rig = super::rig(1).await;
+        let question = address(&rig, &format!("/q/{}", rig.id));
+        let late = Setup {
+            without_script: true,
+            ..setup
+        };
+        let (late, dan) = (browser("ada", late).await, browser("dan", setup).await);
+        let (late, dan) = (late.unwrap(), dan.unwrap());
+        dan.open(&question).await;
+        look!(dan, "not-for-me");
+        late.open(&question).await;
+        let other = Person::enter(&rig, "bob").await;
+        assert_eq!(other.press("claim", "").await.status, 303);
+        late.click("form[action$=claim] button").await;
+        // axe is a script, too.
+        let allowed = json!({"value": false});
+        late.cdp("Emulation.setScriptExecutionDisabled", allowed)
+            .await;
+        late.shows("has claimed").await;
+        looks.at(&late, &format!("approval-late-{way}")).await;
+        let handed_on = other.press("delegate", "&to=person:dan&note=Yours").await;
+        assert_eq!(handed_on.status, 303);
+        bob.open(&question).await;
+        look!(bob, "handed-on");
+        dan.open(&question).await;
+        dan.shows("Yours").await;
+        look!(dan, "handed-to-me");
+        let zed = browser("zed", setup).await.unwrap();
+        zed.open(&question).await;
+        look!(zed, "nobody");
+        for page in [ada, bob, late, dan, zed] {
+            page.close().await;
+        }
     }
     looks.all_well();
 }
