@@ -175,6 +175,47 @@ async fn the_page_of_a_person_registers_the_worker_and_can_be_installed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_worker_shows_what_a_push_service_delivers() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    let origin = address(&rig, "");
+    let granted = json!({"origin": origin, "permissions": ["notifications"]});
+    page.cdp("Browser.grantPermissions", granted).await;
+    page.open(&address(&rig, "/account")).await;
+    page.at("[data-push][data-ready]").await;
+    page.run("navigator.serviceWorker.ready.then(found => { window.worker = found; })")
+        .await;
+    page.until("return !!window.worker").await;
+    page.cdp("ServiceWorker.enable", json!({})).await;
+    let path = format!("/q/{}", rig.id);
+    let question =
+        json!({"id": "one", "title": "s: decision needed", "body": "Who?", "path": path});
+    let later = json!({"id": "one", "title": "s: reminder", "path": path});
+    for (sent, title, body) in [
+        (question.to_string(), "s: decision needed", "Who?"),
+        // A later message takes the place of the earlier one.
+        (later.to_string(), "s: reminder", ""),
+        ("no JSON".to_owned(), "A question has changed", ""),
+    ] {
+        let push = json!({"origin": origin, "registrationId": "0", "data": sent});
+        page.cdp("ServiceWorker.deliverPushMessage", push).await;
+        let told = json!([title, body]);
+        page.until(&format!(
+            "window.worker.getNotifications().then(found => {{ window.told = found; }}); \
+             return (window.told ?? []).some(one => JSON.stringify([one.title, one.body]) === {:?})",
+            told.to_string()
+        ))
+        .await;
+    }
+    let told = "return window.told.map(one => one.tag + ' ' + one.data.path).sort()";
+    let left = json!([format!("one {path}"), "question "]);
+    assert_eq!(page.run(told).await, left);
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_nothing_on_the_pages_for_several_people() {
     let Some(mut looks) = AxeReport::new() else {
         return;
