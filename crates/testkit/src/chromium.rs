@@ -26,7 +26,7 @@ use tokio::process::{Child, Command};
 /// The time that a page may take to reach a state; a loaded machine is slow.
 const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How often chromedriver is started before its failure is the test's.
+/// The number of starts of chromedriver after which its failure is the test's.
 const DRIVER_STARTS: u32 = 10;
 
 /// A browser with one window, closed when dropped.

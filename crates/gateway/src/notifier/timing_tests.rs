@@ -77,7 +77,7 @@ from = "gateway@example.com"
     }
 
     /// The recipient and the subject of every mail so far.
-    fn told(&self) -> Vec<(String, String)> {
+    fn mails(&self) -> Vec<(String, String)> {
         let mails = self.rig.mails();
         let told = mails.iter().map(|mail| {
             let text = mail["text"].as_str().unwrap();
@@ -112,13 +112,13 @@ async fn people_are_reminded_then_others_are_asked_too_and_all_are_told_of_the_e
     };
     let told = async |minutes: u64, count: usize| {
         gateway.later(minutes).await;
-        let told = gateway.told();
+        let told = gateway.mails();
         assert_eq!(told.len(), count, "{minutes}: {told:?}");
         word(&told)
     };
     let mail = |person: &str, word: &str| (format!("{person}@example.com"), word.to_owned());
     gateway.ask().await;
-    assert!(word(&gateway.told()).1.starts_with("decision needed by"));
+    assert!(word(&gateway.mails()).1.starts_with("decision needed by"));
     told(9, 1).await;
     assert_eq!(told(1, 2).await, mail("ada", "reminder"));
     assert_eq!(told(5, 3).await, mail("cy", "escalated"));
@@ -135,11 +135,11 @@ async fn more_than_thirty_messages_an_hour_wait_and_come_as_one() {
     for _ in 0..35 {
         gateway.ask().await;
     }
-    assert_eq!(gateway.told().len(), 30);
+    assert_eq!(gateway.mails().len(), 30);
     gateway.later(59).await;
-    assert_eq!(gateway.told().len(), 30);
+    assert_eq!(gateway.mails().len(), 30);
     gateway.later(2).await;
-    let told = gateway.told();
+    let told = gateway.mails();
     assert_eq!(told.len(), 31);
     assert_eq!(told[30].1, "[gateway] 5 questions");
 }
@@ -153,15 +153,15 @@ async fn a_collection_has_all_of_its_time_in_one_mail() {
     for _ in 0..3 {
         gateway.ask().await;
     }
-    assert_eq!(gateway.told(), []);
+    assert_eq!(gateway.mails(), []);
     gateway.later(30).await;
     let told = [(
         "ada@example.com".to_owned(),
         "[gateway] 3 questions".to_owned(),
     )];
-    assert_eq!(gateway.told(), told);
+    assert_eq!(gateway.mails(), told);
     gateway.later(30).await;
-    assert_eq!(gateway.told(), told);
+    assert_eq!(gateway.mails(), told);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn who_calls_is_not_told_where_the_caller_cannot_answer() {
     };
     ask_of_call(&gateway.record, &gateway.rules, &schema, caller).await;
     gateway.notifier.round().await.unwrap();
-    let told = gateway.told();
+    let told = gateway.mails();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "ada@example.com");
 }
