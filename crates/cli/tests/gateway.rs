@@ -143,16 +143,9 @@ fn a_call_that_was_handed_back_goes_on_after_a_normal_close() {
 
 /// Returns how many results are in the record.
 fn kept_results(state: &Path) -> i64 {
-    use sqlx::Connection as _;
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(state.join("record.sqlite"));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let mut file = sqlx::SqliteConnection::connect_with(&options)
-            .await
-            .unwrap();
-        let count = sqlx::query_scalar("SELECT count(*) FROM call");
-        count.fetch_one(&mut file).await.unwrap()
-    })
+    let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
+    let count = "SELECT count(*) FROM call";
+    file.query_row(count, [], |row| row.get(0)).unwrap()
 }
 
 #[test]

@@ -27,7 +27,6 @@ use mcp_elicit_record::team::{Acted, TeamAct};
 use mcp_elicit_record::{LockFile, Record, clock};
 use raw::{PATIENCE, PROGRAM, Raw, text};
 use serde_json::{Value, json};
-use sqlx::{ConnectOptions as _, Connection as _};
 
 /// The people of a configuration.
 const PEOPLE: &str = r#"
@@ -793,14 +792,10 @@ async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_f
     };
     let (code, said) = simulate(&state);
     assert_eq!(code, Some(0), "{said}");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&record);
-    let mut connection = options.connect().await.unwrap();
+    let connection = rusqlite::Connection::open(&record).unwrap();
     let change = "UPDATE audit SET entry = replace(entry, 'never', 'maybe')";
-    sqlx::raw_sql(change)
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    connection.close().await.unwrap();
+    connection.execute_batch(change).unwrap();
+    connection.close().unwrap();
     let (code, said) = simulate(&state);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("the chain is broken at event"), "{said}");

@@ -361,7 +361,12 @@ impl Record {
             transition: act,
             content,
         };
-        if self.store.write(&[held.write(Durability::Flushed)]).await? == [true] {
+        if self
+            .store
+            .write(Arc::new(vec![held.write(Durability::Flushed)]))
+            .await?
+            == [true]
+        {
             self.effects(id, &change);
             self.changed();
             return Ok((Verdict::Won, Some(row)));

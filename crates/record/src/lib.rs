@@ -269,7 +269,7 @@ impl Record {
         by: Option<&str>,
     ) -> Result<(), RecordError> {
         let entry = audit::event_entry(event, question, by, self.now());
-        self.store.write(&[Write::Note(entry)]).await?;
+        self.store.write(Arc::new(vec![Write::Note(entry)])).await?;
         Ok(())
     }
 

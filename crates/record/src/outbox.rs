@@ -1,6 +1,7 @@
 //! Messages to people about questions of rules: made of a question's course, taken to be sent, tried again, and told in the audit. What
 //! they say, and to whom they go, is the gateway's; a message that cannot be sent never holds up a question.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -137,7 +138,9 @@ impl Record {
             if let Some(reason) = reason {
                 entry["reason"] = reason.into();
             }
-            self.store.write(&[Write::Note(entry.to_string())]).await?;
+            self.store
+                .write(Arc::new(vec![Write::Note(entry.to_string())]))
+                .await?;
         }
         Ok(true)
     }
@@ -206,7 +209,9 @@ impl Record {
             return Ok(false);
         }
         let entry = about(message, Event::NotificationRetried, by, now);
-        self.store.write(&[Write::Note(entry.to_string())]).await?;
+        self.store
+            .write(Arc::new(vec![Write::Note(entry.to_string())]))
+            .await?;
         Ok(true)
     }
 }

@@ -7,6 +7,7 @@
 mod judge;
 mod rules_event;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -539,7 +540,7 @@ impl Record {
         if let Some(channel) = channel {
             name_channel(&mut note, channel);
         }
-        self.store.write(&[Write::Note(note)]).await?;
+        self.store.write(Arc::new(vec![Write::Note(note)])).await?;
         Ok(())
     }
 

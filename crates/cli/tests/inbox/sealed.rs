@@ -36,13 +36,12 @@ fn said(output: &Output) -> String {
     )
 }
 
-fn database(state: &Path) -> sqlx::sqlite::SqliteConnectOptions {
-    sqlx::sqlite::SqliteConnectOptions::new().filename(state.join("record.sqlite"))
+fn database(state: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(state.join("record.sqlite")).unwrap()
 }
 
 #[tokio::test]
 async fn values_are_sealed_then_dropped_and_never_logged() {
-    use sqlx::Connection as _;
     let state = tempfile::tempdir().unwrap();
     let server = ["--", PROGRAM, "demo-server"];
     let mut gateway = Gateway::start(state.path(), &["--hold", "0", "--log", "json"], &server);
@@ -54,9 +53,7 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
     let answer = json!({"action": "accept", "content": {"environment": "staging", "note": SECRET}});
     assert_eq!(gateway.answer(&id, &answer), 200);
     // Kept for the call to be made again, if the gateway should end before.
-    let mut file = sqlx::SqliteConnection::connect_with(&database(state.path()))
-        .await
-        .unwrap();
+    let file = database(state.path());
     let sealed = "SELECT arguments IS NOT NULL, content IS NOT NULL, delivered FROM question";
     for needle in [SECRET, "the-raven-knows"] {
         assert_eq!(
@@ -78,7 +75,11 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
     assert!(text(&done).contains(SECRET), "{done}");
     let mut row: (bool, bool, bool) = (true, true, true);
     for _ in 0..100 {
-        row = sqlx::query_as(sealed).fetch_one(&mut file).await.unwrap();
+        row = file
+            .query_row(sealed, [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .unwrap();
         if row == (false, false, true) {
             break;
         }
@@ -119,7 +120,6 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
 
 #[tokio::test]
 async fn the_audit_shows_that_it_was_touched() {
-    use sqlx::Connection as _;
     let state = tempfile::tempdir().unwrap();
     let options = ["--hold", "0", "--name", "deploy-bot"];
     let mut gateway = Gateway::start(state.path(), &options, &DEMO_SERVER);
@@ -159,9 +159,7 @@ async fn the_audit_shows_that_it_was_touched() {
     let none = command(&["--server", "nobody"]);
     assert_eq!((none.status.code(), none.stdout.len()), (Some(0), 0));
 
-    let mut file = sqlx::SqliteConnection::connect_with(&database(state.path()))
-        .await
-        .unwrap();
+    let file = database(state.path());
     for (touch, mend, broken_at) in [
         (
             "UPDATE audit SET entry = replace(entry, 'over the API', 'nobody')",
@@ -170,7 +168,7 @@ async fn the_audit_shows_that_it_was_touched() {
         ),
         ("DELETE FROM audit WHERE number = 2", "", Some(2)),
     ] {
-        sqlx::raw_sql(touch).execute(&mut file).await.unwrap();
+        file.execute_batch(touch).unwrap();
         let verdict = command(&["--verify"]);
         assert_eq!(
             verdict.status.code(),
@@ -191,7 +189,7 @@ async fn the_audit_shows_that_it_was_touched() {
             );
         }
         if !mend.is_empty() {
-            sqlx::raw_sql(mend).execute(&mut file).await.unwrap();
+            file.execute_batch(mend).unwrap();
             assert_eq!(command(&["--verify"]).status.code(), Some(0), "mended");
         }
     }
@@ -200,16 +198,10 @@ async fn the_audit_shows_that_it_was_touched() {
 #[tokio::test]
 async fn a_record_that_cannot_be_used_stops_the_gateway_with_a_reason() {
     use std::process::{Command, Stdio};
-
-    use sqlx::Connection as _;
     let state = tempfile::tempdir().unwrap();
-    let newer = database(state.path()).create_if_missing(true);
-    let mut file = sqlx::SqliteConnection::connect_with(&newer).await.unwrap();
-    sqlx::raw_sql("PRAGMA user_version = 99")
-        .execute(&mut file)
-        .await
-        .unwrap();
-    file.close().await.unwrap();
+    let file = database(state.path());
+    file.execute_batch("PRAGMA user_version = 99").unwrap();
+    file.close().unwrap();
     // Its stdin stays open: it ends by itself.
     let mut child = Command::new(PROGRAM)
         .args(["gateway", "--inbox", "off", "--state"])

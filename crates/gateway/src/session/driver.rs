@@ -113,7 +113,10 @@ impl Driver {
     }
 
     async fn make(&self, changes: &mut Vec<PendingChange>) {
-        let all = changes.drain(..).map(|change| change.make(&self.session));
+        let all = changes.drain(..).map(|change| async {
+            change.make(&self.session).await;
+            self.session.changes_left.fetch_sub(1, Ordering::AcqRel);
+        });
         futures::future::join_all(all).await;
     }
 

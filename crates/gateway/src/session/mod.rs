@@ -20,11 +20,12 @@ use mcp_elicit_relay::{
     CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
     StateSeal, StreamId,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
@@ -121,6 +122,10 @@ pub(crate) struct Session {
     free: OnceLock<Arc<TurnWaker>>,
     /// When the driver wakes by itself, in milliseconds since 1970.
     sleeps_until: AtomicU64,
+    /// The number of changes of the record that are left to the driver and not made yet.
+    changes_left: AtomicUsize,
+    /// The runtime of whatever a change of the record has to wait for.
+    runtime: Handle,
 }
 
 /// Recipients of the relay's own frames, and the writes that follow them.
@@ -199,6 +204,8 @@ impl Session {
             timer: Notify::new(),
             free: OnceLock::new(),
             sleeps_until: AtomicU64::new(u64::MAX),
+            changes_left: AtomicUsize::new(0),
+            runtime: Handle::current(),
         });
         (
             session.clone(),
@@ -409,8 +416,23 @@ impl Session {
         self.client.flush();
     }
 
+    /// Makes a change of the record where there is nothing to wait for; leaves it to the driver, in its turn, where there is.
+    fn make_or_leave(&self, change: PendingChange) -> Option<Event> {
+        let left = self.changes_left.load(Ordering::Acquire);
+        if !change.follows_none_of(left) {
+            self.later(change);
+            return None;
+        }
+        let _runtime = self.runtime.enter();
+        change.make_now(self).unwrap_or_else(|change| {
+            self.later(change);
+            None
+        })
+    }
+
     /// Leaves a change of the record to the driver, in its turn.
     fn later(&self, change: PendingChange) {
+        self.changes_left.fetch_add(1, Ordering::AcqRel);
         let _the_driver_has_ended = self.jobs.send(Job::Change(change));
     }
 
@@ -423,57 +445,16 @@ impl Session {
     ) -> PeersToFlush {
         let mut told = PeersToFlush::default();
         while let Some(effect) = relay.effect() {
-            let effect = match self.execute(effect, &mut told.to_write) {
-                Executed::Now(event) => {
-                    if let Some(event) = event {
-                        relay.handle(clock::now(), event);
-                    }
+            let event = match self.execute(effect, &mut told.to_write) {
+                Executed::Now(event) => event,
+                Executed::Pending(change) => self.make_or_leave(change),
+                Executed::Other(effect) => {
+                    self.carry_out_frame(&mut relay, effect, stream, challenge, &mut told);
                     continue;
                 }
-                // What waits for the disk is the driver's, what does not the caller's.
-                Executed::Pending(change) => {
-                    self.later(change);
-                    continue;
-                }
-                Executed::Other(effect) => effect,
             };
-            match effect {
-                Effect::ToClient {
-                    stream,
-                    frame,
-                    last,
-                } => {
-                    told.client = true;
-                    let frame = one_line(frame.as_bytes());
-                    self.to_client(stream, Frame::Lent(&frame), last, challenge);
-                }
-                Effect::ToServer {
-                    frame,
-                    call,
-                    delivery,
-                } => {
-                    told.server = true;
-                    let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
-                    let frame = one_line(frame.as_bytes());
-                    let frame = Frame::Lent(&frame);
-                    let beside = Beside::of(&relay, call);
-                    self.server.send(frame, call, stream, delivery, beside);
-                }
-                Effect::Abandon { call } => self.server.abandon(call),
-                Effect::Restart => self.server.restart(),
-                Effect::Record { .. }
-                | Effect::Leave { .. }
-                | Effect::Submit { .. }
-                | Effect::BeginDelivery { .. }
-                | Effect::End { .. }
-                | Effect::Delivered { .. }
-                | Effect::DeliveryRefused { .. }
-                | Effect::InDoubt { .. }
-                | Effect::FindCall { .. }
-                | Effect::KeepCall { .. }
-                | Effect::KeepResult { .. }
-                | Effect::DropCall { .. }
-                | Effect::FollowCall { .. } => {}
+            if let Some(event) = event {
+                relay.handle(clock::now(), event);
             }
         }
         let deadline = relay.deadline();
@@ -491,5 +472,54 @@ impl Session {
             self.timer.notify_one();
         }
         told
+    }
+
+    /// Carries out an effect that is none on the record.
+    fn carry_out_frame(
+        &self,
+        relay: &mut Relay,
+        effect: Effect,
+        stream: Option<StreamId>,
+        challenge: Option<&ServerChallenge>,
+        told: &mut PeersToFlush,
+    ) {
+        match effect {
+            Effect::ToClient {
+                stream,
+                frame,
+                last,
+            } => {
+                told.client = true;
+                let frame = one_line(frame.as_bytes());
+                self.to_client(stream, Frame::Lent(&frame), last, challenge);
+            }
+            Effect::ToServer {
+                frame,
+                call,
+                delivery,
+            } => {
+                told.server = true;
+                let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
+                let frame = one_line(frame.as_bytes());
+                let frame = Frame::Lent(&frame);
+                let beside = Beside::of(relay, call);
+                self.server.send(frame, call, stream, delivery, beside);
+            }
+            Effect::Abandon { call } => self.server.abandon(call),
+            Effect::Restart => self.server.restart(),
+            Effect::Record { .. }
+            | Effect::Leave { .. }
+            | Effect::Submit { .. }
+            | Effect::BeginDelivery { .. }
+            | Effect::End { .. }
+            | Effect::Delivered { .. }
+            | Effect::DeliveryRefused { .. }
+            | Effect::InDoubt { .. }
+            | Effect::FindCall { .. }
+            | Effect::KeepCall { .. }
+            | Effect::KeepResult { .. }
+            | Effect::DropCall { .. }
+            | Effect::FollowCall { .. } => {}
+        }
     }
 }

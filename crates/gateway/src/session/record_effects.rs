@@ -27,6 +27,19 @@ impl PendingChange {
         self.is_of_a_call && other.is_of_a_call || self.records.iter().any(same)
     }
 
+    /// Returns whether it may be made while these are not made yet, of which nothing is known but their number.
+    pub(super) fn follows_none_of(&self, others: usize) -> bool {
+        others == 0 || self.records.is_empty() && !self.is_of_a_call
+    }
+
+    /// Makes the change where there is nothing to wait for, and returns the relay's event; gives it back, begun, where there is.
+    pub(super) fn make_now(mut self, session: &Session) -> Result<Option<Event>, Self> {
+        match (&mut self.change).now_or_never() {
+            Some(then) => Ok(then(session)),
+            None => Err(self),
+        }
+    }
+
     /// Makes the change, and tells the session.
     pub(super) async fn make(self, session: &Session) {
         let then = self.change.await;

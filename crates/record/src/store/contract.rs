@@ -17,7 +17,7 @@ use super::{
     StoredGrant, Write, Writer, chained,
 };
 
-fn row(id: &str, at: u64) -> Row {
+pub(super) fn row(id: &str, at: u64) -> Row {
     let asked = Timestamp::from_millis(at);
     Row {
         id: id.to_owned(),
@@ -48,7 +48,7 @@ fn row(id: &str, at: u64) -> Row {
     }
 }
 
-fn acted(row: &Row) -> Row {
+pub(super) fn acted(row: &Row) -> Row {
     let step = Transition::acted(&Outcome::Visit, "inbox");
     let mut next = row.clone();
     next.lifecycle = row
@@ -59,7 +59,7 @@ fn acted(row: &Row) -> Row {
     next
 }
 
-fn change(row: Row, seen: u64) -> Change {
+pub(super) fn change(row: Row, seen: u64) -> Change {
     Change {
         row,
         seen,
@@ -144,7 +144,7 @@ async fn keeps_the_contract(store: &dyn Store) {
 
     // Many at once: each stands for itself, and each sees what was written before it.
     let c = row("c", 1_002);
-    let many = [
+    let many = vec![
         Write::Insert {
             row: Box::new(c.clone()),
             audit: vec!["asked c".to_owned(), "shown c".to_owned()],
@@ -161,7 +161,7 @@ async fn keeps_the_contract(store: &dyn Store) {
         Write::Change(vec![change(acted(&c), 0)]),
         Write::Change(Vec::new()),
     ];
-    let done = store.write(&many).await.unwrap();
+    let done = store.write(Arc::new(many)).await.unwrap();
     assert_eq!(done, [true, true, false, false, true, true]);
     assert_eq!(store.find("c".to_owned()).await.unwrap(), Some(acted(&c)));
     let d = store.find("d".to_owned()).await.unwrap();
@@ -357,7 +357,7 @@ async fn writes_groups(store: &dyn Store) {
             Write::Change(vec![change])
         }));
         wanted.push(Write::Note(format!("group {size}")));
-        let done = store.write(&wanted).await.unwrap();
+        let done = store.write(Arc::new(wanted.clone())).await.unwrap();
         let is_written = |at: usize| at < size || at == 2 * size || seen(at - size) == 0;
         let expected: Vec<bool> = (0..wanted.len()).map(is_written).collect();
         assert_eq!(done, expected, "of {size}");
@@ -657,24 +657,12 @@ async fn every_store_keeps_grants() {
 /// A file of the first version: what was asked, answered and audited then is still there, as data.
 #[tokio::test]
 async fn a_file_of_an_older_version_is_brought_up_to_date() {
-    use sqlx::Connection as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true);
-    let mut old = sqlx::SqliteConnection::connect_with(&options)
-        .await
-        .unwrap();
-    sqlx::raw_sql(include_str!("schema.sql"))
-        .execute(&mut old)
-        .await
-        .unwrap();
-    sqlx::raw_sql(include_str!("fixture.sql"))
-        .execute(&mut old)
-        .await
-        .unwrap();
-    old.close().await.unwrap();
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("schema.sql")).unwrap();
+    old.execute_batch(include_str!("fixture.sql")).unwrap();
+    old.close().unwrap();
     let store = Sqlite::open(&path).await.unwrap();
     let open = store.find("open".to_owned()).await.unwrap().unwrap();
     assert_eq!(

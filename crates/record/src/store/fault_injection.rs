@@ -1,5 +1,6 @@
 //! A store that fails for a while, as a full disk does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
@@ -24,12 +25,12 @@ pub(crate) struct Failing {
 fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
     let less = |left: usize| left.checked_sub(1);
     let fails = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-    let fault = || StoreError::Database(sqlx::Error::PoolClosed);
+    let fault = || StoreError::Closed;
     fails.is_ok().then(|| async move { Err(fault()) }.boxed())
 }
 
 impl Store for Failing {
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
         failing(&self.writes).unwrap_or_else(|| self.below.write(wanted))
     }
 

@@ -3,7 +3,7 @@
 mod outbox;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -12,7 +12,7 @@ use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, Page, Row, SERVERS_LEARNED,
-    Store, Stored, StoredGrant, Write, chained,
+    Store, StoreError, Stored, StoredGrant, Write, chained,
 };
 
 #[derive(Default)]
@@ -47,6 +47,10 @@ impl Memory {
 }
 
 impl Memory {
+    fn write_all(&self, wanted: &[Write]) -> Vec<bool> {
+        self.with(|inner| wanted.iter().map(|write| inner.write(write)).collect())
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         // A panic elsewhere leaves whole rows: every change is made of moves.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
@@ -107,9 +111,13 @@ fn list_position(filter: Filter, row: &Row) -> (i128, String) {
 }
 
 impl Store for Memory {
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
-        let done = self.with(|inner| wanted.iter().map(|write| inner.write(write)).collect());
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+        let done = self.write_all(&wanted);
         async { Ok(done) }.boxed()
+    }
+
+    fn write_in_place(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+        Some(Ok(self.write_all(wanted)))
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {

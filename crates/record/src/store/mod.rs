@@ -32,6 +32,8 @@ pub mod writer;
 mod contract;
 #[cfg(test)]
 pub(crate) mod fault_injection;
+#[cfg(test)]
+mod in_place_tests;
 
 pub use memory::Memory;
 pub use sqlite::Sqlite;
@@ -335,7 +337,13 @@ impl Page {
 pub enum StoreError {
     /// The database failed.
     #[error("the record cannot be reached")]
-    Database(#[from] sqlx::Error),
+    Database(#[from] rusqlite::Error),
+    /// The file of the database cannot be opened.
+    #[error("the record cannot be opened")]
+    File(#[from] std::io::Error),
+    /// The database is closed.
+    #[error("the record is closed")]
+    Closed,
     /// A row that this version cannot read.
     #[error("the record holds what this version cannot read")]
     Unreadable(#[from] serde_json::Error),
@@ -376,7 +384,12 @@ pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 pub trait Store: Send + Sync + 'static {
     /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
     /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>>;
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
+    /// The same on the calling thread, where that has to wait neither for the disk nor for anybody else; `None` where it has to, or
+    /// where the store cannot, with nothing written.
+    fn write_in_place(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+        None
+    }
     /// The row of this id.
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// The rows of the same question that were not delivered, oldest first.
@@ -448,7 +461,8 @@ pub trait Store: Send + Sync + 'static {
     fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
         async move {
             let (row, audit) = (Box::new(row), vec![audit]);
-            self.write(&[Write::Insert { row, audit }]).await?;
+            self.write(Arc::new(vec![Write::Insert { row, audit }]))
+                .await?;
             Ok(())
         }
         .boxed()
@@ -456,7 +470,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes all changes or, when any row has another version than was seen, none (`false`).
     fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
-        async move { Ok(self.write(&[Write::Change(changes)]).await? == [true]) }.boxed()
+        let wanted = Arc::new(vec![Write::Change(changes)]);
+        async move { Ok(self.write(wanted).await? == [true]) }.boxed()
     }
 }
 

@@ -1,46 +1,29 @@
 //! A store in one SQLite file, which several gateways of one person may share. WAL: what is written survives the
 //! process being killed at any point.
 //!
-//! A question that is being asked waits for this, so a write is one trip to the connection's thread: a transaction of
-//! several statements sent as one, which does all or nothing by its own conditions.
+//! Everything runs on a thread that may wait for the disk, except a [write in place](Store::write_in_place): the calling thread makes
+//! it where that takes some tens of microseconds, less than a change of threads.
 
+mod file;
 mod grants;
 mod outbox;
 mod questions;
 mod recognize;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
-use tokio::sync::{Mutex, MutexGuard};
+use rusqlite::{Params, Row as Columns};
 
+use self::file::File;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, ListKeys, Page, Row,
     SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
-use crate::state_file;
-use questions::signed;
-
-/// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 9] = [
-    include_str!("schema.sql"),
-    include_str!("claimed.sql"),
-    include_str!("typed.sql"),
-    include_str!("calls.sql"),
-    include_str!("learned.sql"),
-    include_str!("team.sql"),
-    include_str!("outbox.sql"),
-    include_str!("grants.sql"),
-    include_str!("addressed.sql"),
-];
+use questions::{counted, millis, signed};
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
 /// The columns that a list reads.
@@ -64,13 +47,10 @@ const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
-    UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL))";
+    UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) LIMIT ?2";
 
 /// Rows that ended long ago; an answer that may still be delivered has not ended.
 const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
-
-/// Brings everything into the main file and cuts the log, in which erased values are still to be found.
-const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
 /// Forgets the servers of which something was learned longest ago.
 const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT server FROM learned ORDER BY at DESC LIMIT ?1)";
@@ -80,56 +60,35 @@ const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT se
 const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
     + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
 
-/// The number of tries of a file that others are about to make, and their interval.
-const OPEN_TRIES: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(20);
-
 /// Rows that wait, or that a person acted on and that were not delivered.
 const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
     AND (open = 1 OR json_extract(exchange, '$.ending.phase') IN ('answered', 'declined', 'cancelled'))";
 
 /// A store in one SQLite file.
 pub struct Sqlite {
-    path: PathBuf,
     // One connection: SQLite has one writer, and a queue in front of it is fairer than its busy loop.
-    file: Mutex<File>,
-}
-
-#[derive(Default)]
-struct File {
-    connection: Option<SqliteConnection>,
-    /// The number and hash of the audit's last link, as far as is known here; others may have added to it.
-    last: Option<(i64, String)>,
-    /// `true` if somebody left in the middle of a transaction.
-    unfinished: bool,
-    /// The durability of transactions now; `None` while the database was not told.
-    durability: Option<Durability>,
-    /// The key of the audit's chain.
-    key: Option<ChainKey>,
-    /// `true` if the file is opened although that key does not fit the audit.
-    opens_with_any_key: bool,
+    file: Arc<Mutex<File>>,
 }
 
 impl Sqlite {
     /// A store in this file, which is opened when it is first needed.
     pub fn at(path: &Path) -> Self {
         Self {
-            path: path.to_owned(),
-            file: Mutex::default(),
+            file: Arc::new(Mutex::new(File::at(path))),
         }
     }
 
     /// Makes the links of the audit with this key.
     #[must_use]
-    pub fn keyed(mut self, key: ChainKey) -> Self {
-        self.file.get_mut().key = Some(key);
+    pub fn keyed(self, key: ChainKey) -> Self {
+        lock(&self.file).key = Some(key);
         self
     }
 
     /// Opens the file although its audit was made with another key, to show it.
     #[must_use]
-    pub fn with_any_key(mut self) -> Self {
-        self.file.get_mut().opens_with_any_key = true;
+    pub fn with_any_key(self) -> Self {
+        lock(&self.file).opens_with_any_key = true;
         self
     }
 
@@ -138,14 +97,20 @@ impl Sqlite {
     /// # Errors
     /// When it cannot be opened or read.
     pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
-        let mut file = self.file().await?;
-        let connection = file.connection()?;
-        let (sealed, keyed_links): (i64, i64) =
-            sqlx::query_as(KEYED_CONTENTS).fetch_one(connection).await?;
-        Ok(KeyedContents {
-            sealed: u64::try_from(sealed).unwrap_or(0),
-            keyed_links: u64::try_from(keyed_links).unwrap_or(0),
+        self.on_file(|file| {
+            let count = |row: &Columns<'_>, index| {
+                row.get(index)
+                    .map(|count: i64| u64::try_from(count).unwrap_or(0))
+            };
+            let contents = file.connection()?.query_row(KEYED_CONTENTS, [], |row| {
+                Ok(KeyedContents {
+                    sealed: count(row, 0)?,
+                    keyed_links: count(row, 1)?,
+                })
+            })?;
+            Ok(contents)
         })
+        .await
     }
 
     /// Opens the file, made when there is none, and brings it to this version's schema.
@@ -157,7 +122,7 @@ impl Sqlite {
 
     /// Opens the file, if that was not done yet.
     pub async fn ready(&self) -> Result<(), StoreError> {
-        self.file().await.map(|_| ())
+        self.on_file(|file| file.connection().map(drop)).await
     }
 
     /// Opens the file and closes it, which brings what was written into it.
@@ -165,410 +130,282 @@ impl Sqlite {
     /// # Errors
     /// When it cannot be opened.
     pub async fn close(self) -> Result<(), StoreError> {
-        self.ready().await?;
-        if let Some(connection) = self.file.into_inner().connection {
-            connection.close().await?;
-        }
-        Ok(())
-    }
-
-    async fn file(&self) -> Result<MutexGuard<'_, File>, StoreError> {
-        let mut file = self.file.lock().await;
-        if file.connection.is_none() {
-            file.connection = Some(connect(&self.path).await?);
-            file.durability = None;
-            if let Err(fault) = file.fit_key().await {
-                file.connection = None;
-                return Err(fault);
-            }
-            file.go_on_keyed().await?;
-        }
-        if file.unfinished {
-            let connection = file.connection()?;
-            // Fails where it was finished after all.
-            let _none_open = sqlx::raw_sql("ROLLBACK").execute(connection).await;
-            file.unfinished = false;
-            file.last = None;
-        }
-        Ok(file)
-    }
-
-    /// These columns of rows by a condition and an order; `?1` in it is `value`.
-    async fn rows(
-        &self,
-        columns: &'static str,
-        tail: &'static str,
-        value: Option<String>,
-        most: usize,
-    ) -> Result<Vec<Row>, StoreError> {
-        let text = sqlx::AssertSqlSafe(format!("SELECT {columns} FROM question {tail} LIMIT ?2"))
-            .into_sql_str();
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = {
-            let mut file = self.file().await?;
-            let query = sqlx::query(text).bind(value).bind(most);
-            query.fetch_all(file.connection()?).await?
-        };
-        rows.iter().map(read).collect()
-    }
-}
-
-impl File {
-    fn connection(&mut self) -> Result<&mut SqliteConnection, StoreError> {
-        let closed = || StoreError::Database(sqlx::Error::PoolClosed);
-        self.connection.as_mut().ok_or_else(closed)
-    }
-}
-
-/// Opens the file. Where several processes make it at once, SQLite tells some of them that it is locked without letting them
-/// wait: these try again.
-async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
-    for _ in 0..OPEN_TRIES {
-        match open(path).await {
-            Err(fault) if is_busy(&fault) => tokio::time::sleep(PAUSE).await,
-            opened => return opened,
-        }
-    }
-    open(path).await
-}
-
-/// Returns whether another process has the file locked.
-fn is_busy(fault: &StoreError) -> bool {
-    const BUSY: i64 = 5;
-    let StoreError::Database(error) = fault else {
-        return false;
-    };
-    let code = error
-        .as_database_error()
-        .and_then(sqlx::error::DatabaseError::code);
-    let code = code.and_then(|code| code.parse::<i64>().ok());
-    // The lowest byte is the code, the others say more of it.
-    code.is_some_and(|code| code & 0xff == BUSY)
-}
-
-async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
-    // SQLite gives the files beside it the same mode.
-    let file = state_file::open_private(path).map_err(sqlx::Error::from)?;
-    let is_new = file.metadata().map_err(sqlx::Error::from)?.len() == 0;
-    drop(file);
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        // While a new file is laid out nothing in it is worth waiting for the disk; what is in an old one is.
-        .synchronous(if is_new {
-            SqliteSynchronous::Off
-        } else {
-            SqliteSynchronous::Full
+        self.on_file(|file| {
+            file.connection()?;
+            file.close()
         })
-        .pragma("secure_delete", "ON")
-        // A slow disk is told of by the time of what waits for it.
-        .disable_statement_logging()
-        .busy_timeout(Duration::from_secs(10));
-    let mut connection = options.connect().await?;
-    migrate(&mut connection).await?;
-    Ok(connection)
+        .await
+    }
+
+    /// Does this with the file, on a thread that may wait.
+    fn on_file<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut File) -> Result<T, StoreError> + Send + 'static,
+    ) -> Stored<'static, T> {
+        let file = self.file.clone();
+        async move {
+            match tokio::task::spawn_blocking(move || work(&mut lock(&file))).await {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The runtime is shut down, and the process with it.
+                    Err(_cancelled) => std::future::pending().await,
+                },
+            }
+        }
+        .boxed()
+    }
+
+    /// Rows by this text, which selects them.
+    fn rows(
+        &self,
+        text: String,
+        values: impl Params + Send + 'static,
+    ) -> Stored<'static, Vec<Row>> {
+        self.on_file(move |file| all(file, &text, values, read))
+    }
 }
 
-async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreError> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    if version(connection).await? == known {
-        return Ok(());
-    }
-    let mut step = connection.begin_with("BEGIN IMMEDIATE").await?;
-    // Another gateway may have been first.
-    let found = version(&mut step).await?;
-    if found > known {
-        return Err(StoreError::Newer { found, known });
-    }
-    let done = usize::try_from(found).unwrap_or(0);
-    for migration in &MIGRATIONS[done..] {
-        sqlx::raw_sql(*migration).execute(&mut *step).await?;
-    }
-    step.commit().await?;
-    Ok(())
+fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
+    // A panic elsewhere leaves no transaction open: it is rolled back as it is dropped.
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn version(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
-    let version = sqlx::query_scalar("PRAGMA user_version")
-        .fetch_one(connection)
-        .await?;
-    Ok(version)
+/// Returns everything that a query finds.
+fn all<T>(
+    file: &mut File,
+    text: &str,
+    values: impl Params,
+    read: impl Fn(&Columns<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = file.connection()?.prepare_cached(text)?;
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
 }
 
-fn read(row: &SqliteRow) -> Result<Row, StoreError> {
+fn read(row: &Columns<'_>) -> Result<Row, StoreError> {
+    let text = |column| -> Result<&str, StoreError> {
+        let value = row.get_ref(column)?;
+        Ok(value.as_str().map_err(rusqlite::Error::from)?)
+    };
+    let team = row.get_ref("team")?;
+    let team = team.as_str_or_null().map_err(rusqlite::Error::from)?;
     Ok(Row {
-        id: row.try_get("id")?,
-        binding: row.try_get("same")?,
-        owner: row.try_get("owner")?,
-        exclusive: row.try_get("claimed")?,
-        lifecycle: serde_json::from_str(row.try_get("exchange")?)?,
-        body: Arc::new(serde_json::from_str(row.try_get("body")?)?),
-        arguments: row.try_get("arguments")?,
-        content: row.try_get("content")?,
-        params: row.try_get("params")?,
-        team: row
-            .try_get::<Option<&str>, _>("team")?
-            .map(serde_json::from_str)
-            .transpose()?,
+        id: row.get("id")?,
+        binding: row.get("same")?,
+        owner: row.get("owner")?,
+        exclusive: row.get("claimed")?,
+        lifecycle: serde_json::from_str(text("exchange")?)?,
+        body: Arc::new(serde_json::from_str(text("body")?)?),
+        arguments: row.get("arguments")?,
+        content: row.get("content")?,
+        params: row.get("params")?,
+        team: team.map(serde_json::from_str).transpose()?,
     })
 }
 
-fn read_call(row: &SqliteRow) -> Result<FinishedCall, StoreError> {
-    let until: i64 = row.try_get("until")?;
+fn read_call(row: &Columns<'_>) -> Result<FinishedCall, StoreError> {
     Ok(FinishedCall {
-        id: row.try_get("id")?,
-        binding: row.try_get("same")?,
-        result: row.try_get("result")?,
-        until: Timestamp::from_millis(u64::try_from(until).unwrap_or(0)),
+        id: row.get("id")?,
+        binding: row.get("same")?,
+        result: row.get("result")?,
+        until: time(row, "until")?,
     })
+}
+
+fn time(row: &Columns<'_>, column: &str) -> Result<Timestamp, StoreError> {
+    let millis: i64 = row.get(column)?;
+    Ok(Timestamp::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
 impl Store for Sqlite {
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
-        async move { self.file().await?.write_group(wanted).await }.boxed()
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+        self.on_file(move |file| {
+            let done = file.write_group(&wanted)?;
+            file.checkpoint_when_due();
+            Ok(done)
+        })
+    }
+
+    fn write_in_place(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+        let waits = |write: &Write| write.durability() == Durability::Flushed;
+        if wanted.iter().any(waits) {
+            return None;
+        }
+        let mut file = match self.file.try_lock() {
+            Ok(file) => file,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        file.unless_busy(|file| file.write_group(wanted))
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
-        async move {
-            let mut file = self.file().await?;
-            Ok(sqlx::query_scalar(LEFT_OVER)
-                .fetch_all(file.connection()?)
-                .await?)
-        }
-        .boxed()
+        self.on_file(|file| all(file, LEFT_OVER, [], |row| Ok(row.get(0)?)))
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
-        async move {
-            Ok(self
-                .rows(COLUMNS, "WHERE id = ?1", Some(id), 1)
-                .await?
-                .pop())
-        }
-        .boxed()
+        let rows = self.rows(
+            format!("SELECT {COLUMNS} FROM question WHERE id = ?1"),
+            [id],
+        );
+        async move { Ok(rows.await?.pop()) }.boxed()
     }
 
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
         self.rows(
-            COLUMNS,
-            "WHERE same = ?1 AND delivered = 0 ORDER BY asked_at",
-            Some(binding),
-            100,
+            format!("SELECT {COLUMNS} FROM question WHERE same = ?1 AND delivered = 0 ORDER BY asked_at LIMIT 100"),
+            [binding],
         )
-        .boxed()
     }
 
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
         // `open` is spelled out, since a partial index is used for a constant only.
         let tail = match (filter, page.after.is_some()) {
-            (Filter::Open, false) => "WHERE open = 1 ORDER BY asked_at, rowid",
+            (Filter::Open, false) => "WHERE open = 1 AND ?1 IS NULL ORDER BY asked_at, rowid",
             (Filter::Open, true) => {
                 "WHERE open = 1 AND (asked_at, rowid) > (SELECT asked_at, rowid FROM question WHERE id = ?1) \
                  ORDER BY asked_at, rowid"
             }
-            (Filter::Ended, false) => "WHERE open = 0 ORDER BY ended_at DESC, rowid DESC",
+            (Filter::Ended, false) => {
+                "WHERE open = 0 AND ?1 IS NULL ORDER BY ended_at DESC, rowid DESC"
+            }
             (Filter::Ended, true) => {
                 "WHERE open = 0 AND (ended_at, rowid) < (SELECT ended_at, rowid FROM question WHERE id = ?1) \
                  ORDER BY ended_at DESC, rowid DESC"
             }
         };
-        self.rows(LISTED, tail, page.after, page.most).boxed()
+        let text = format!("SELECT {LISTED} FROM question {tail} LIMIT ?2");
+        self.rows(text, (page.after, counted(page.most)))
     }
 
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        async move {
-            let tail = match filter {
-                Filter::Open => UNDER_OPEN,
-                Filter::Ended => UNDER_ENDED,
-            };
-            let text = sqlx::AssertSqlSafe(format!("SELECT {LISTED} FROM question {tail}"));
+        let tail = match filter {
+            Filter::Open => UNDER_OPEN,
+            Filter::Ended => UNDER_ENDED,
+        };
+        let text = format!("SELECT {LISTED} FROM question {tail}");
+        self.on_file(move |file| {
             let addressed = serde_json::to_string(&keys.keys)?;
             let principals = serde_json::to_string(&keys.principals)?;
-            let rows = {
-                let mut file = self.file().await?;
-                let query = sqlx::query(text)
-                    .bind(addressed)
-                    .bind(principals)
-                    .bind(i64::try_from(most).unwrap_or(i64::MAX));
-                query.fetch_all(file.connection()?).await?
-            };
-            rows.iter().map(read).collect()
-        }
-        .boxed()
+            all(file, &text, (addressed, principals, counted(most)), read)
+        })
     }
 
     fn waiting(&self) -> Stored<'_, usize> {
-        async move {
-            let mut file = self.file().await?;
-            let count: i64 = sqlx::query_scalar("SELECT count(*) FROM question WHERE open = 1")
-                .fetch_one(file.connection()?)
-                .await?;
+        self.on_file(|file| {
+            let text = "SELECT count(*) FROM question WHERE open = 1";
+            let count: i64 = file.connection()?.query_row(text, [], |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or(0))
-        }
-        .boxed()
+        })
     }
 
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
-        async move {
-            let text =
-                sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM question {DUE} LIMIT ?2"));
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let rows = {
-                let mut file = self.file().await?;
-                let query = sqlx::query(text).bind(questions::millis(now)).bind(most);
-                query.fetch_all(file.connection()?).await?
-            };
-            rows.iter().map(read).collect()
-        }
-        .boxed()
+        let text = format!("SELECT {COLUMNS} FROM question {DUE}");
+        self.rows(text, (millis(now), counted(most)))
     }
 
     fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
-        async move {
-            self.purge_notifications(before).await?;
-            let mut file = self.file().await?;
-            let connection = file.connection()?;
-            let query = sqlx::query(PURGE).bind(questions::millis(before));
-            let count = query.execute(&mut *connection).await?.rows_affected();
-            // Readers are not waited for: it is tried again with the next sweep.
-            sqlx::raw_sql("PRAGMA busy_timeout = 0")
-                .execute(&mut *connection)
-                .await?;
-            let _readers_may_be_at_it = sqlx::raw_sql(CHECKPOINT).execute(&mut *connection).await;
-            sqlx::raw_sql("PRAGMA busy_timeout = 10000")
-                .execute(connection)
-                .await?;
-            Ok(usize::try_from(count).unwrap_or(usize::MAX))
-        }
-        .boxed()
+        self.on_file(move |file| {
+            file.purge_notifications(before)?;
+            let count = file.connection()?.execute(PURGE, [millis(before)])?;
+            file.cut_log()?;
+            Ok(count)
+        })
     }
 
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
-        async move {
-            let mut file = self.file().await?;
-            file.set_durability(Durability::Flushed).await?;
-            sqlx::query("INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)")
-                .bind(call.id)
-                .bind(call.binding)
-                .bind(call.result)
-                .bind(questions::millis(call.until))
-                .execute(file.connection()?)
-                .await?;
+        self.on_file(move |file| {
+            file.set_durability(Durability::Flushed)?;
+            file.connection()?
+                .prepare_cached(
+                    "INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute((call.id, call.binding, call.result, millis(call.until)))?;
             Ok(())
-        }
-        .boxed()
+        })
     }
 
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
-        async move {
-            let mut file = self.file().await?;
-            let row =
-                sqlx::query("DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until")
-                    .bind(id)
-                    .fetch_optional(file.connection()?)
-                    .await?;
-            row.as_ref().map(read_call).transpose()
-        }
-        .boxed()
+        let text = "DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until";
+        self.on_file(move |file| Ok(all(file, text, [id], read_call)?.pop()))
     }
 
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
-        async move {
-            let mut file = self.file().await?;
-            let connection = file.connection()?;
-            sqlx::query("DELETE FROM call WHERE until <= ?1")
-                .bind(questions::millis(now))
-                .execute(&mut *connection)
-                .await?;
-            let rows = sqlx::query("SELECT id, same, result, until FROM call")
-                .fetch_all(connection)
-                .await?;
-            rows.iter().map(read_call).collect()
-        }
-        .boxed()
+        self.on_file(move |file| {
+            let delete = "DELETE FROM call WHERE until <= ?1";
+            file.connection()?.execute(delete, [millis(now)])?;
+            all(
+                file,
+                "SELECT id, same, result, until FROM call",
+                [],
+                read_call,
+            )
+        })
     }
 
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
-        async move {
-            let mut file = self.file().await?;
+        self.on_file(move |file| {
             let connection = file.connection()?;
-            sqlx::query("INSERT OR REPLACE INTO learned (server, learned, at) VALUES (?1, ?2, ?3)")
-                .bind(server)
-                .bind(learned)
-                .bind(questions::millis(now))
-                .execute(&mut *connection)
-                .await?;
-            sqlx::query(FORGET_LEARNED)
-                .bind(i64::try_from(SERVERS_LEARNED).unwrap_or(i64::MAX))
-                .execute(connection)
-                .await?;
+            let keep = "INSERT OR REPLACE INTO learned (server, learned, at) VALUES (?1, ?2, ?3)";
+            connection.execute(keep, (server, learned, millis(now)))?;
+            connection.execute(FORGET_LEARNED, [counted(SERVERS_LEARNED)])?;
             Ok(())
-        }
-        .boxed()
+        })
     }
 
     fn learned(&self, server: String) -> Stored<'_, Option<String>> {
-        async move {
-            let mut file = self.file().await?;
-            let learned = sqlx::query_scalar("SELECT learned FROM learned WHERE server = ?1")
-                .bind(server)
-                .fetch_optional(file.connection()?)
-                .await?;
-            Ok(learned)
-        }
-        .boxed()
+        self.on_file(move |file| {
+            let text = "SELECT learned FROM learned WHERE server = ?1";
+            Ok(all(file, text, [server], |row| Ok(row.get(0)?))?.pop())
+        })
     }
 
     fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
-        self.keep_one_grant(grant).boxed()
+        self.on_file(move |file| file.keep_grant(&grant))
     }
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
-        self.good_grants(now).boxed()
+        self.on_file(move |file| file.grants(now))
     }
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
-        self.delete_grants(keys).boxed()
+        self.on_file(move |file| file.drop_grants(&keys))
     }
 
     fn audit_end(&self) -> Stored<'_, u64> {
-        async move {
-            let mut file = self.file().await?;
-            let last: i64 = sqlx::query_scalar("SELECT coalesce(max(number), 0) FROM audit")
-                .fetch_one(file.connection()?)
-                .await?;
+        self.on_file(|file| {
+            let text = "SELECT coalesce(max(number), 0) FROM audit";
+            let last: i64 = file.connection()?.query_row(text, [], |row| row.get(0))?;
             Ok(u64::try_from(last).unwrap_or(0))
-        }
-        .boxed()
+        })
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
-        async move {
-            let mut file = self.file().await?;
-            let links: Vec<(i64, String, String)> = sqlx::query_as(
-                "SELECT number, entry, hash FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2",
-            )
-            .bind(signed(from))
-            .bind(i64::try_from(most).unwrap_or(i64::MAX))
-            .fetch_all(file.connection()?)
-            .await?;
-            let link = |(number, entry, hash)| AuditEntry {
-                number: u64::try_from(number).unwrap_or(0),
-                entry,
-                hash,
-            };
-            Ok(links.into_iter().map(link).collect())
-        }
-        .boxed()
+        let text =
+            "SELECT number, entry, hash FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2";
+        self.on_file(move |file| {
+            all(file, text, (signed(from), counted(most)), |row| {
+                let number: i64 = row.get(0)?;
+                Ok(AuditEntry {
+                    number: u64::try_from(number).unwrap_or(0),
+                    entry: row.get(1)?,
+                    hash: row.get(2)?,
+                })
+            })
+        })
     }
 
     fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
-        self.untold_rows(most).boxed()
+        self.on_file(move |file| file.untold(most))
     }
 
     fn notified(&self, notified: Notified) -> Stored<'_, ()> {
-        async move { self.write_notified(&notified).await }.boxed()
+        self.on_file(move |file| file.write_notified(&notified))
     }
 
     fn take_notifications(
@@ -577,7 +414,7 @@ impl Store for Sqlite {
         lease_end: Timestamp,
         most: usize,
     ) -> Stored<'_, Vec<Notification>> {
-        self.take_all(now, lease_end, most).boxed()
+        self.on_file(move |file| file.take_notifications(now, lease_end, most))
     }
 
     fn finish_notification<'a>(
@@ -586,11 +423,12 @@ impl Store for Sqlite {
         tried: Tried,
         now: Timestamp,
     ) -> Stored<'a, bool> {
-        async move { self.finish_one(taken, &tried, now).await }.boxed()
+        let (id, attempts) = (taken.id.to_owned(), taken.attempts);
+        self.on_file(move |file| file.finish_notification(&id, attempts, &tried, now))
     }
 
     fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
-        async move { self.queue_again(&id, now, until).await }.boxed()
+        self.on_file(move |file| file.notify_again(&id, now, until))
     }
 
     fn notifications(
@@ -598,6 +436,6 @@ impl Store for Sqlite {
         filter: NotificationFilter,
         most: usize,
     ) -> Stored<'_, Vec<Notification>> {
-        async move { self.list_notifications(&filter, most).await }.boxed()
+        self.on_file(move |file| file.notifications(&filter, most))
     }
 }

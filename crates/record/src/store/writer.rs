@@ -5,6 +5,9 @@
 //! killed before that loses it. Whoever leaves writes behind asks for [room](Writer::has_room) before it begins
 //! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
 //!
+//! A write that is waited for is made by the calling thread itself where the store [can](Store::write_in_place) and nobody is writing:
+//! the queue then goes to the store together with it. A change of threads takes longer than such a write.
+//!
 //! Reads see what was queued before them: they wait until it is written.
 
 use std::collections::VecDeque;
@@ -28,6 +31,8 @@ pub const LAG: Duration = Duration::from_millis(10);
 pub const CAPACITY: usize = 1_024;
 /// The number of writes that go to the store in one step.
 const BATCH: usize = 256;
+/// The number of writes that go to the store in place in one step: more take too long on a thread that has other work.
+const BATCH_IN_PLACE: usize = 16;
 /// The time that a store that failed is left alone.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,7 +63,7 @@ struct Queue {
 struct Entry {
     write: Write,
     /// The receiver that waits for it; none where it was written behind.
-    waits: Option<oneshot::Sender<Result<bool, StoreError>>>,
+    waits: Waits,
 }
 
 impl Writer {
@@ -103,20 +108,8 @@ impl Writer {
         if idle {
             return Ok(());
         }
-        self.write(&[Write::Change(Vec::new())]).await.map(|_| ())
-    }
-
-    fn queue(&self, write: Write) -> oneshot::Receiver<Result<bool, StoreError>> {
-        let (tell, told) = oneshot::channel();
-        let mut queue = self.shared.queue();
-        queue.urgent = true;
-        queue.waiting.push_back(Entry {
-            write,
-            waits: Some(tell),
-        });
-        drop(queue);
-        self.shared.news.notify_one();
-        told
+        let nothing = Write::Change(Vec::new());
+        self.write(Arc::new(vec![nothing])).await.map(|_| ())
     }
 }
 
@@ -171,55 +164,96 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the queue's head; in one step, or one by one where that fails.
-    async fn write_head(&self) {
-        let mut entries: Vec<Entry> = {
-            let mut queue = self.queue();
-            let most = queue.waiting.len().min(BATCH);
-            queue.writing = true;
-            queue.waiting.drain(..most).collect()
-        };
-        let (writes, waits): (Vec<Write>, Vec<_>) = entries
-            .drain(..)
-            .map(|entry| (entry.write, entry.waits))
-            .unzip();
-        let left = match self.store.write(&writes).await {
-            Ok(done) => {
-                for (done, waits) in done.into_iter().zip(waits) {
-                    tell(waits, Ok(done));
-                }
-                Vec::new()
-            }
-            Err(fault) => {
-                tracing::warn!(%fault, "the record could not be written in one step");
-                let entries = writes.into_iter().zip(waits);
-                let entries = entries.map(|(write, waits)| Entry { write, waits });
-                self.write_one_by_one(entries.collect()).await
-            }
-        };
+    /// Queues writes that are waited for.
+    fn queue_awaited(
+        &self,
+        writes: Vec<Write>,
+    ) -> Vec<oneshot::Receiver<Result<bool, StoreError>>> {
+        let mut queue = self.queue();
+        queue.urgent |= !writes.is_empty();
+        let queued = writes.into_iter().map(|write| {
+            let (tell, told) = oneshot::channel();
+            queue.waiting.push_back(Entry {
+                write,
+                waits: Some(tell),
+            });
+            told
+        });
+        queued.collect()
+    }
+
+    /// Takes the queue's head; `None` where somebody is writing, or there is nothing.
+    fn take_head(&self, fits: impl FnOnce(&Queue) -> bool) -> Option<(Vec<Write>, Vec<Waits>)> {
+        let mut queue = self.queue();
+        if queue.writing || queue.waiting.is_empty() || !fits(&queue) {
+            return None;
+        }
+        queue.writing = true;
+        let most = queue.waiting.len().min(BATCH);
+        let head = queue.waiting.drain(..most);
+        Some(head.map(|entry| (entry.write, entry.waits)).unzip())
+    }
+
+    /// Nobody writes any more; what could not be written is at the queue's head again.
+    fn put_back(&self, left: Vec<Entry>) {
         let mut queue = self.queue();
         queue.writing = false;
-        queue.failing = !left.is_empty();
         for entry in left.into_iter().rev() {
             queue.waiting.push_front(entry);
         }
         queue.urgent = queue.waiting.iter().any(|entry| entry.waits.is_some());
     }
 
+    /// Writes the queue on the calling thread, where that is short; else the writer's task does.
+    fn write_in_place(&self) {
+        let fits = |queue: &Queue| !queue.failing && queue.waiting.len() <= BATCH_IN_PLACE;
+        if let Some((writes, waits)) = self.take_head(fits) {
+            match self.store.write_in_place(&writes) {
+                Some(Ok(done)) => {
+                    self.put_back(Vec::new());
+                    tell_all(done, waits);
+                }
+                // Told by the writer's task, should it fail there too.
+                Some(Err(_)) | None => self.put_back(entries_of(writes, waits)),
+            }
+        }
+        if !self.queue().waiting.is_empty() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Writes the queue's head; in one step, or one by one where that fails.
+    async fn write_head(&self) {
+        let Some((writes, waits)) = self.take_head(|_| true) else {
+            return;
+        };
+        let writes = Arc::new(writes);
+        let left = match self.store.write(writes.clone()).await {
+            Ok(done) => {
+                tell_all(done, waits);
+                Vec::new()
+            }
+            Err(fault) => {
+                tracing::warn!(%fault, "the record could not be written in one step");
+                let writes = Arc::unwrap_or_clone(writes);
+                self.write_one_by_one(entries_of(writes, waits)).await
+            }
+        };
+        self.queue().failing = !left.is_empty();
+        self.put_back(left);
+    }
+
     /// Gives back what nobody waits for and could not be written, to be tried again.
     async fn write_one_by_one(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut left = Vec::new();
-        for entry in entries {
-            match (
-                self.store.write(std::slice::from_ref(&entry.write)).await,
-                entry.waits,
-            ) {
+        for Entry { write, waits } in entries {
+            let write = Arc::new(vec![write]);
+            match (self.store.write(write.clone()).await, waits) {
                 (Ok(done), waits) => tell(waits, Ok(done == [true])),
                 (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
                 (Err(fault), None) => {
                     tracing::error!(%fault, "the record could not be written; it is tried again");
-                    let write = entry.write;
-                    left.push(Entry { write, waits: None });
+                    left.extend(entries_of(Arc::unwrap_or_clone(write), vec![None]));
                 }
             }
         }
@@ -227,7 +261,21 @@ impl Shared {
     }
 }
 
-fn tell(waits: Option<oneshot::Sender<Result<bool, StoreError>>>, done: Result<bool, StoreError>) {
+/// The receiver that waits for a write, if any.
+type Waits = Option<oneshot::Sender<Result<bool, StoreError>>>;
+
+fn entries_of(writes: Vec<Write>, waits: Vec<Waits>) -> Vec<Entry> {
+    let both = writes.into_iter().zip(waits);
+    both.map(|(write, waits)| Entry { write, waits }).collect()
+}
+
+fn tell_all(done: Vec<bool>, waits: Vec<Waits>) {
+    for (done, waits) in done.into_iter().zip(waits) {
+        tell(waits, Ok(done));
+    }
+}
+
+fn tell(waits: Waits, done: Result<bool, StoreError>) {
     match waits {
         // Who waited may have gone.
         Some(waits) => drop(waits.send(done)),
@@ -244,8 +292,10 @@ async fn run(shared: Arc<Shared>) {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
             let queue = shared.queue();
-            match (queue.waiting.is_empty(), queue.urgent || closed) {
-                (true, _) if closed => return,
+            // A thread that writes in place tells when it is done and something is left.
+            let idle = queue.waiting.is_empty() || queue.writing;
+            match (idle, queue.urgent || closed) {
+                (true, _) if closed && !queue.writing => return,
                 // What is left has been reported; there is nobody to try again for.
                 (false, _) if closed && queue.failing => return,
                 (true, _) => None,
@@ -278,12 +328,10 @@ impl Shared {
 }
 
 impl Store for Writer {
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
-        // Queued now, in this order; waited for later.
-        let told: Vec<_> = wanted
-            .iter()
-            .map(|write| self.queue(write.clone()))
-            .collect();
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+        // Queued now, in this order, and written now where that is short; waited for later.
+        let told = self.shared.queue_awaited(Arc::unwrap_or_clone(wanted));
+        self.shared.write_in_place();
         async move {
             let mut done = Vec::with_capacity(told.len());
             for told in told {

@@ -3,6 +3,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use crate::audit::Event;
 use crate::store::{Store as _, Write};
@@ -198,7 +199,7 @@ impl Record {
         };
         let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
         let entry = event.to_entry(self.now(), by);
-        self.store.write(&[Write::Note(entry)]).await?;
+        self.store.write(Arc::new(vec![Write::Note(entry)])).await?;
         Ok(())
     }
 }

@@ -1,14 +1,15 @@
 //! Messages on their way to people, in SQLite.
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection as _, Row as _};
+use rusqlite::TransactionBehavior;
+use rusqlite::types::Value;
 
 use super::super::outbox::{
-    Notification, NotificationFilter, NotificationState, Notified, Taken, Tried, Untold,
+    Notification, NotificationFilter, NotificationState, Notified, Tried, Untold,
 };
-use super::questions::millis;
-use super::{Sqlite, StoreError, read};
+use super::file::File;
+use super::questions::{counted, millis, signed};
+use super::{Columns, StoreError, all, read, time};
 
 const NOTIFICATION: &str = "id, question, event, channel, recipient, person, state, attempts, due_at, until, at, done_at, message, why";
 
@@ -33,73 +34,57 @@ const AGAIN: &str = "UPDATE notification SET state = 'due', due_at = ?2, until =
 const PURGE: &str =
     "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1";
 
-impl Sqlite {
-    pub(super) async fn untold_rows(&self, most: usize) -> Result<Vec<Untold>, StoreError> {
-        let rows = {
-            let mut file = self.file().await?;
-            let query = sqlx::query(UNTOLD).bind(signed(most));
-            query.fetch_all(file.connection()?).await?
-        };
-        let untold = rows.iter().map(|found| {
-            let told: i64 = found.try_get("told")?;
+impl File {
+    pub(super) fn untold(&mut self, most: usize) -> Result<Vec<Untold>, StoreError> {
+        all(self, UNTOLD, [counted(most)], |found| {
+            let told: i64 = found.get("told")?;
             Ok(Untold {
                 row: read(found)?,
                 told: usize::try_from(told).unwrap_or(0),
             })
-        });
-        untold.collect()
+        })
     }
 
-    pub(super) async fn write_notified(&self, told: &Notified) -> Result<(), StoreError> {
-        let mut file = self.file().await?;
-        // Where it is left in the middle, the transaction ends with the connection's next use.
-        let mut step = file.connection()?.begin_with("BEGIN IMMEDIATE").await?;
+    pub(super) fn write_notified(&mut self, told: &Notified) -> Result<(), StoreError> {
+        let connection = self.connection()?;
+        let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for one in &told.messages {
-            sqlx::query(QUEUE)
-                .bind(&one.id)
-                .bind(&one.question)
-                .bind(&one.event)
-                .bind(&one.channel)
-                .bind(&one.recipient)
-                .bind(&one.person)
-                .bind(millis(one.due_at))
-                .bind(millis(one.until))
-                .bind(millis(one.at))
-                .execute(&mut *step)
-                .await?;
+            step.prepare_cached(QUEUE)?.execute((
+                &one.id,
+                &one.question,
+                &one.event,
+                &one.channel,
+                &one.recipient,
+                &one.person,
+                millis(one.due_at),
+                millis(one.until),
+                millis(one.at),
+            ))?;
         }
-        sqlx::query(NOTIFIED)
-            .bind(&told.question)
-            .bind(i64::try_from(told.version).unwrap_or(i64::MAX))
-            .bind(signed(told.told))
-            .execute(&mut *step)
-            .await?;
-        step.commit().await?;
+        let values = (&told.question, signed(told.version), counted(told.told));
+        step.prepare_cached(NOTIFIED)?.execute(values)?;
+        step.commit()?;
         Ok(())
     }
 
-    pub(super) async fn take_all(
-        &self,
+    pub(super) fn take_notifications(
+        &mut self,
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
     ) -> Result<Vec<Notification>, StoreError> {
-        let text = sqlx::AssertSqlSafe(format!("{TAKE}{NOTIFICATION}"));
-        let mut file = self.file().await?;
-        let query = sqlx::query(text)
-            .bind(millis(now))
-            .bind(millis(lease_end))
-            .bind(signed(most));
-        let rows = query.fetch_all(file.connection()?).await?;
-        let mut taken: Vec<_> = rows.iter().map(notification).collect::<Result<_, _>>()?;
+        let text = format!("{TAKE}{NOTIFICATION}");
+        let values = (millis(now), millis(lease_end), counted(most));
+        let mut taken = all(self, &text, values, notification)?;
         // What an update returns has no order.
         taken.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
         Ok(taken)
     }
 
-    pub(super) async fn finish_one(
-        &self,
-        taken: Taken<'_>,
+    pub(super) fn finish_notification(
+        &mut self,
+        id: &str,
+        attempts: u32,
         tried: &Tried,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
@@ -108,100 +93,89 @@ impl Sqlite {
             Tried::Later(at, _) => (Some(*at), None),
             _ => (None, Some(now)),
         };
-        let mut file = self.file().await?;
-        let query = sqlx::query(FINISH)
-            .bind(taken.id)
-            .bind(i64::from(taken.attempts))
-            .bind(state.as_str())
-            .bind(why)
-            .bind(message)
-            .bind(due_at.map(millis))
-            .bind(done_at.map(millis));
-        let done = query.execute(file.connection()?).await?;
-        Ok(done.rows_affected() == 1)
+        let values = (
+            id,
+            i64::from(attempts),
+            state.as_str(),
+            why,
+            message,
+            due_at.map(millis),
+            done_at.map(millis),
+        );
+        Ok(self.connection()?.prepare_cached(FINISH)?.execute(values)? == 1)
     }
 
-    pub(super) async fn queue_again(
-        &self,
+    pub(super) fn notify_again(
+        &mut self,
         id: &str,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let mut file = self.file().await?;
-        let query = sqlx::query(AGAIN)
-            .bind(id)
-            .bind(millis(now))
-            .bind(millis(until));
-        let done = query.execute(file.connection()?).await?;
-        Ok(done.rows_affected() == 1)
+        let values = (id, millis(now), millis(until));
+        Ok(self.connection()?.execute(AGAIN, values)? == 1)
     }
 
-    pub(super) async fn list_notifications(
-        &self,
+    pub(super) fn notifications(
+        &mut self,
         filter: &NotificationFilter,
         most: usize,
     ) -> Result<Vec<Notification>, StoreError> {
-        let condition = match filter {
-            NotificationFilter::Question(_) => "question = ?1 AND ?2 IS NULL ORDER BY at, id",
-            NotificationFilter::Failed => {
-                "state = 'failed' AND ?1 IS NULL AND ?2 IS NULL ORDER BY done_at DESC, id"
-            }
-            NotificationFilter::SentTo(..) => {
-                "state = 'sent' AND person = ?1 AND done_at >= ?2 ORDER BY done_at, id"
-            }
-            NotificationFilter::Reached { .. } => {
-                "state = 'sent' AND person = ?1 AND recipient = ?2 ORDER BY done_at DESC, id"
-            }
-            NotificationFilter::NotReached(_) => {
-                "state = 'failed' AND recipient = ?1 AND ?2 IS NULL ORDER BY done_at DESC, id"
-            }
+        let text = |text: &String| Value::from(text.clone());
+        let (condition, first, second) = match filter {
+            NotificationFilter::Question(id) => (
+                "question = ?1 AND ?2 IS NULL ORDER BY at, id",
+                text(id),
+                Value::Null,
+            ),
+            NotificationFilter::Failed => (
+                "state = 'failed' AND ?1 IS NULL AND ?2 IS NULL ORDER BY done_at DESC, id",
+                Value::Null,
+                Value::Null,
+            ),
+            NotificationFilter::SentTo(person, since) => (
+                "state = 'sent' AND person = ?1 AND done_at >= ?2 ORDER BY done_at, id",
+                text(person),
+                Value::from(millis(*since)),
+            ),
+            NotificationFilter::Reached { person, recipient } => (
+                "state = 'sent' AND person = ?1 AND recipient = ?2 ORDER BY done_at DESC, id",
+                text(person),
+                text(recipient),
+            ),
+            NotificationFilter::NotReached(recipient) => (
+                "state = 'failed' AND recipient = ?1 AND ?2 IS NULL ORDER BY done_at DESC, id",
+                text(recipient),
+                Value::Null,
+            ),
         };
         let query = format!("SELECT {NOTIFICATION} FROM notification WHERE {condition} LIMIT ?3");
-        let mut file = self.file().await?;
-        let query = sqlx::query(sqlx::AssertSqlSafe(query));
-        let none = None::<&str>;
-        let query = match filter {
-            NotificationFilter::Question(id) => query.bind(id).bind(none),
-            NotificationFilter::Failed => query.bind(none).bind(none),
-            NotificationFilter::SentTo(person, since) => query.bind(person).bind(millis(*since)),
-            NotificationFilter::Reached { person, recipient } => query.bind(person).bind(recipient),
-            NotificationFilter::NotReached(recipient) => query.bind(recipient).bind(none),
-        };
-        let query = query.bind(signed(most));
-        let rows = query.fetch_all(file.connection()?).await?;
-        rows.iter().map(notification).collect()
+        all(self, &query, (first, second, counted(most)), notification)
     }
 
-    pub(super) async fn purge_notifications(&self, before: Timestamp) -> Result<(), StoreError> {
-        let mut file = self.file().await?;
-        let query = sqlx::query(PURGE).bind(millis(before));
-        query.execute(file.connection()?).await?;
+    pub(super) fn purge_notifications(&mut self, before: Timestamp) -> Result<(), StoreError> {
+        self.connection()?.execute(PURGE, [millis(before)])?;
         Ok(())
     }
 }
 
-fn signed(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn notification(row: &SqliteRow) -> Result<Notification, StoreError> {
-    let time = |millis: i64| Timestamp::from_millis(u64::try_from(millis).unwrap_or(0));
-    let word: &str = row.try_get("state")?;
-    let attempts: i64 = row.try_get("attempts")?;
+fn notification(row: &Columns<'_>) -> Result<Notification, StoreError> {
+    let word: String = row.get("state")?;
+    let attempts: i64 = row.get("attempts")?;
+    let done_at: Option<i64> = row.get("done_at")?;
     Ok(Notification {
-        id: row.try_get("id")?,
-        question: row.try_get("question")?,
-        event: row.try_get("event")?,
-        channel: row.try_get("channel")?,
-        recipient: row.try_get("recipient")?,
-        person: row.try_get("person")?,
-        state: NotificationState::from_word(word).unwrap_or(NotificationState::Failed),
+        id: row.get("id")?,
+        question: row.get("question")?,
+        event: row.get("event")?,
+        channel: row.get("channel")?,
+        recipient: row.get("recipient")?,
+        person: row.get("person")?,
+        state: NotificationState::from_word(&word).unwrap_or(NotificationState::Failed),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
-        due_at: time(row.try_get("due_at")?),
-        until: time(row.try_get("until")?),
-        at: time(row.try_get("at")?),
-        done_at: row.try_get::<Option<i64>, _>("done_at")?.map(time),
-        message: row.try_get("message")?,
-        why: row.try_get("why")?,
+        due_at: time(row, "due_at")?,
+        until: time(row, "until")?,
+        at: time(row, "at")?,
+        done_at: done_at.map(|_| time(row, "done_at")).transpose()?,
+        message: row.get("message")?,
+        why: row.get("why")?,
     })
 }

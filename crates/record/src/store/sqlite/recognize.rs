@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{Sqlite, StoreError};
 
@@ -12,25 +11,25 @@ use super::{Sqlite, StoreError};
 const TABLES: &str =
     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('question', 'audit')";
 
-/// The code of SQLite for a file that is no database.
-const NOT_A_DATABASE: &str = "26";
-
 impl Sqlite {
     /// Checks that a file is a gateway's record. Nothing is written into it.
     ///
     /// # Errors
     /// When it is something else, or cannot be read.
     pub async fn recognize(path: &Path) -> Result<(), StoreError> {
-        let file = std::fs::metadata(path).map_err(sqlx::Error::from)?;
-        if file.len() == 0 {
-            return Err(StoreError::NotRecord("it is empty"));
-        }
-        match tables(path).await {
+        let path = path.to_owned();
+        let looked = tokio::task::spawn_blocking(move || {
+            if std::fs::metadata(&path)?.len() == 0 {
+                return Err(StoreError::NotRecord("it is empty"));
+            }
+            Ok(tables(&path))
+        });
+        match looked.await.map_err(|_| StoreError::Closed)?? {
             Ok(2) => Ok(()),
             Ok(_) => Err(StoreError::NotRecord(
                 "it is the database of another program",
             )),
-            Err(error) if is_no_database(&error) => {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
                 Err(StoreError::NotRecord("it is not an SQLite database"))
             }
             Err(error) => Err(error.into()),
@@ -38,25 +37,11 @@ impl Sqlite {
     }
 }
 
-async fn tables(path: &Path) -> Result<i64, sqlx::Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(true)
-        .disable_statement_logging()
-        .busy_timeout(Duration::from_secs(10));
-    let mut connection = options.connect().await?;
-    let count = sqlx::query_scalar(TABLES)
-        .fetch_one(&mut connection)
-        .await?;
-    connection.close().await?;
-    Ok(count)
-}
-
-fn is_no_database(error: &sqlx::Error) -> bool {
-    let code = error
-        .as_database_error()
-        .and_then(sqlx::error::DatabaseError::code);
-    code.is_some_and(|code| code == NOT_A_DATABASE)
+fn tables(path: &Path) -> Result<i64, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.query_row(TABLES, [], |row| row.get(0))
 }
 
 #[cfg(test)]
@@ -73,15 +58,9 @@ mod tests {
             "no database at all, but long enough for a header\n".repeat(8),
         )
         .unwrap();
-        let options = SqliteConnectOptions::new()
-            .filename(path("other"))
-            .create_if_missing(true);
-        let mut other = options.connect().await.unwrap();
-        sqlx::raw_sql("CREATE TABLE audit (a)")
-            .execute(&mut other)
-            .await
-            .unwrap();
-        other.close().await.unwrap();
+        let other = Connection::open(path("other")).unwrap();
+        other.execute_batch("CREATE TABLE audit (a)").unwrap();
+        other.close().unwrap();
         Sqlite::open(&path("record"))
             .await
             .unwrap()

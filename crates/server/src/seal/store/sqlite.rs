@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{Store, StoreError, StoreFuture};
 
@@ -33,7 +32,8 @@ CREATE INDEX IF NOT EXISTS kept_until ON kept (until_ms);
 /// # Ok(()) }
 /// ```
 pub struct SqliteStore {
-    pool: SqlitePool,
+    // One connection: SQLite has one writer, and a queue in front of it is fairer than its busy loop.
+    connection: Arc<Mutex<Connection>>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -42,8 +42,8 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
         Self(error.to_string())
     }
 }
@@ -63,23 +63,41 @@ impl SqliteStore {
     /// # Ok(()) }
     /// ```
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
-        // A state that was used must stay used, also when the machine loses power.
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(10));
-        // One connection: SQLite has one writer, and a queue in front of it is fairer than its busy loop.
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_with(options)
-            .await?;
-        sqlx::raw_sql(SCHEMA).execute(&pool).await?;
-        Ok(Self { pool })
+        let file = file.as_ref().to_owned();
+        let connection = on_a_thread(move || connect(&file)).await?;
+        Ok(Self {
+            connection: Arc::new(Mutex::new(connection)),
+        })
     }
+
+    /// Does this with the file, on a thread that may wait for the disk.
+    fn on_file<'a, T: Send + 'static>(
+        &'a self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        let connection = self.connection.clone();
+        Box::pin(on_a_thread(move || {
+            work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
+        }))
+    }
+}
+
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> rusqlite::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(StoreError(error.to_string())),
+    }
+}
+
+fn connect(file: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    // A state that was used must stay used, also when the machine loses power.
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")?;
+    connection.execute_batch(SCHEMA)?;
+    Ok(connection)
 }
 
 /// Times of SQLite have a sign; the far future is the farthest it has.
@@ -89,20 +107,16 @@ fn ms(time: u64) -> i64 {
 
 impl Store for SqliteStore {
     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
-        Box::pin(async move {
-            sqlx::query("DELETE FROM used WHERE until_ms <= ?1 AND id <> ?2")
-                .bind(ms(now_ms))
-                .bind(id)
-                .execute(&self.pool)
-                .await?;
-            let noted = sqlx::query(
-                "INSERT INTO used (id, until_ms) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            )
-            .bind(id)
-            .bind(ms(until_ms))
-            .execute(&self.pool)
-            .await?;
-            Ok(noted.rows_affected() == 1)
+        let id = id.to_owned();
+        self.on_file(move |file| {
+            file.prepare_cached("DELETE FROM used WHERE until_ms <= ?1 AND id <> ?2")?
+                .execute((ms(now_ms), &id))?;
+            let noted = file
+                .prepare_cached(
+                    "INSERT INTO used (id, until_ms) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                )?
+                .execute((&id, ms(until_ms)))?;
+            Ok(noted == 1)
         })
     }
 
@@ -113,30 +127,24 @@ impl Store for SqliteStore {
         now_ms: u64,
         until_ms: u64,
     ) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            sqlx::query("DELETE FROM kept WHERE until_ms <= ?1")
-                .bind(ms(now_ms))
-                .execute(&self.pool)
-                .await?;
-            sqlx::query("INSERT OR REPLACE INTO kept (id, until_ms, bytes) VALUES (?1, ?2, ?3)")
-                .bind(id)
-                .bind(ms(until_ms))
-                .bind(bytes)
-                .execute(&self.pool)
-                .await?;
+        let id = id.to_owned();
+        self.on_file(move |file| {
+            file.prepare_cached("DELETE FROM kept WHERE until_ms <= ?1")?
+                .execute([ms(now_ms)])?;
+            file.prepare_cached(
+                "INSERT OR REPLACE INTO kept (id, until_ms, bytes) VALUES (?1, ?2, ?3)",
+            )?
+            .execute((id, ms(until_ms), bytes))?;
             Ok(())
         })
     }
 
     fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async move {
-            let found =
-                sqlx::query_scalar("SELECT bytes FROM kept WHERE id = ?1 AND until_ms > ?2")
-                    .bind(id)
-                    .bind(ms(now_ms))
-                    .fetch_optional(&self.pool)
-                    .await?;
-            Ok(found)
+        let id = id.to_owned();
+        self.on_file(move |file| {
+            file.prepare_cached("SELECT bytes FROM kept WHERE id = ?1 AND until_ms > ?2")?
+                .query_row((id, ms(now_ms)), |row| row.get(0))
+                .optional()
         })
     }
 }

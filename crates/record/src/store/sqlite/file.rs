@@ -1,0 +1,208 @@
+//! The file of a store: opened when it is first needed, brought to this version's schema, and used by one thread at a time.
+
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::super::{ChainKey, Durability, StoreError};
+use crate::state_file;
+
+/// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
+const MIGRATIONS: [&str; 9] = [
+    include_str!("../schema.sql"),
+    include_str!("../claimed.sql"),
+    include_str!("../typed.sql"),
+    include_str!("../calls.sql"),
+    include_str!("../learned.sql"),
+    include_str!("../team.sql"),
+    include_str!("../outbox.sql"),
+    include_str!("../grants.sql"),
+    include_str!("../addressed.sql"),
+];
+
+/// The time that a statement waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of prepared statements that are kept.
+const STATEMENTS: usize = 64;
+/// The number of writes after which the log is brought into the main file: about a thousand pages.
+const CHECKPOINT_AFTER: usize = 128;
+/// The number of writes after which that is overdue, and nothing is written in place any more.
+const CHECKPOINT_OVERDUE: usize = 2 * CHECKPOINT_AFTER;
+
+/// The number of tries of a file that others are about to make, and their interval.
+const OPEN_TRIES: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// An open file or one that will be, and what is known of it.
+pub(super) struct File {
+    path: PathBuf,
+    connection: Option<Connection>,
+    /// The durability of transactions now; `None` while the database was not told.
+    durability: Option<Durability>,
+    /// The number of writes since the log was last brought into the main file.
+    writes_in_log: usize,
+    /// The key of the audit's chain.
+    pub(super) key: Option<ChainKey>,
+    /// `true` if the file is opened although that key does not fit the audit.
+    pub(super) opens_with_any_key: bool,
+}
+
+impl File {
+    pub(super) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            connection: None,
+            durability: None,
+            writes_in_log: 0,
+            key: None,
+            opens_with_any_key: false,
+        }
+    }
+
+    /// Returns the connection, opened now if it was not. The audit goes on with the key of this store.
+    pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        if self.connection.is_none() {
+            let mut connection = connect(&self.path)?;
+            self.durability = None;
+            self.fit_key(&connection)?;
+            self.go_on_keyed(&mut connection)?;
+            self.connection = Some(connection);
+        }
+        self.connection.as_mut().ok_or(StoreError::Closed)
+    }
+
+    /// Closes the file, which brings what was written into it.
+    pub(super) fn close(&mut self) -> Result<(), StoreError> {
+        match self.connection.take().map(Connection::close) {
+            Some(Err((_still_open, error))) => Err(error.into()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Makes the next transactions survive this.
+    pub(super) fn set_durability(&mut self, durability: Durability) -> Result<(), StoreError> {
+        if self.durability == Some(durability) {
+            return Ok(());
+        }
+        let pragma = match durability {
+            Durability::Committed => "PRAGMA synchronous = NORMAL",
+            Durability::Flushed => "PRAGMA synchronous = FULL",
+        };
+        self.connection()?.execute_batch(pragma)?;
+        self.durability = Some(durability);
+        Ok(())
+    }
+
+    /// Does this without waiting for another process; gives `None` where it would have to.
+    pub(super) fn unless_busy<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Option<Result<T, StoreError>> {
+        let overdue = self.writes_in_log > CHECKPOINT_OVERDUE;
+        let connection = self.connection.as_mut().filter(|_| !overdue)?;
+        connection.busy_timeout(Duration::ZERO).ok()?;
+        let done = work(self);
+        if let Some(connection) = &self.connection {
+            connection.busy_timeout(BUSY_TIMEOUT).ok()?;
+        }
+        match done {
+            Err(fault) if is_busy(&fault) => None,
+            done => Some(done),
+        }
+    }
+
+    /// Notes that so much was written, for [`Self::checkpoint_when_due`].
+    pub(super) fn wrote(&mut self, count: usize) {
+        self.writes_in_log += count;
+    }
+
+    /// Brings the log into the main file after some writes. Readers are not waited for.
+    pub(super) fn checkpoint_when_due(&mut self) {
+        if self.writes_in_log < CHECKPOINT_AFTER {
+            return;
+        }
+        self.writes_in_log = 0;
+        if let Some(connection) = &self.connection {
+            let _readers_may_be_at_it = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+
+    /// Brings everything into the main file and cuts the log, in which erased values are still to be found. Readers are not waited
+    /// for: it is tried again with the next sweep.
+    pub(super) fn cut_log(&mut self) -> Result<(), StoreError> {
+        let connection = self.connection()?;
+        connection.busy_timeout(Duration::ZERO)?;
+        let _readers_may_be_at_it = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        self.writes_in_log = 0;
+        Ok(())
+    }
+}
+
+/// Opens the file. Where several processes make it at once, SQLite tells some of them that it is locked without letting them
+/// wait: these try again.
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    for _ in 0..OPEN_TRIES {
+        match open(path) {
+            Err(fault) if is_busy(&fault) => sleep(PAUSE),
+            opened => return opened,
+        }
+    }
+    open(path)
+}
+
+/// Returns whether another process has the file locked.
+fn is_busy(fault: &StoreError) -> bool {
+    let StoreError::Database(error) = fault else {
+        return false;
+    };
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+fn open(path: &Path) -> Result<Connection, StoreError> {
+    // SQLite gives the files beside it the same mode.
+    let file = state_file::open_private(path)?;
+    let is_new = file.metadata()?.len() == 0;
+    drop(file);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // While a new file is laid out nothing in it is worth waiting for the disk; what is in an old one is. The log is brought into
+    // the main file by whoever may wait for the disk.
+    connection.execute_batch(if is_new {
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
+    } else {
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
+    })?;
+    connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0")?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if version(connection)? == known {
+        return Ok(());
+    }
+    let step = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    // Another gateway may have been first.
+    let found = version(&step)?;
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    let done = usize::try_from(found).unwrap_or(0);
+    for migration in &MIGRATIONS[done..] {
+        step.execute_batch(migration)?;
+    }
+    step.commit()?;
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
