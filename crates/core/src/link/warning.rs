@@ -248,7 +248,7 @@ impl fmt::Display for LinkWarning {
             Self::International { unicode, ascii } => {
                 write!(f, "The host has letters that can be mistaken for others: {unicode} is {ascii}.")
             }
-            Self::UnknownSuffix { ending } => write!(f, "The host ends in .{ending}, which is no known ending."),
+            Self::UnknownSuffix { ending } => write!(f, "The host ends in .{ending}, which is not a known domain suffix."),
             Self::BareSuffix => f.write_str("The host is an ending under which anyone may have a name, and no site."),
             Self::SharedHost { suffix } => {
                 write!(f, "Anyone can have a site under {suffix}: the name says little about who is behind it.")
