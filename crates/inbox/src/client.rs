@@ -66,9 +66,7 @@ pub enum InboxFault {
         at: String,
     },
     /// The token would be sent unencrypted to another machine.
-    #[error(
-        "{at} is on another machine and not encrypted: an eavesdropper could read the token"
-    )]
+    #[error("{at} is on another machine and not encrypted: an eavesdropper could read the token")]
     NotEncrypted {
         /// The address.
         at: String,
