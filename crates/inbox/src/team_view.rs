@@ -357,7 +357,7 @@ pub fn sentence(denied: Denied) -> String {
                 left => format!("only {left} are left"),
             };
             return format!(
-                "{need} people must agree; without you {left}: delegate it to a person who is not asked yet."
+                "{need} people must agree; without you {left}: hand it on to a person who is not asked yet."
             );
         }
         Denied::NotAddressed => "This question is not addressed to you.",
