@@ -558,7 +558,7 @@ impl<'t> Tables<'_, 't> {
         const HELP: &str = "write { env = \"NAME\" } or { file = \"PATH\" }";
         let at = value.span().start;
         let DeValue::Table(table) = value.get_ref() else {
-            let message = format!("`{name}` is a secret, so it may not stand in the file");
+            let message = format!("`{name}` is a secret, so it must not be written in the file");
             self.reader.defect(at, LITERAL_SECRET, message, HELP);
             return None;
         };

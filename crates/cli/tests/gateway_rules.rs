@@ -744,7 +744,7 @@ async fn rules_are_tried_on_what_the_audit_has_seen() {
     let (stdout, stderr) = simulate(&[]);
     assert!(
         stdout.contains("now trips: people are asked  *")
-            && stdout.contains("(cannot be told without arguments)"),
+            && stdout.contains("(unknown without arguments)"),
         "{stdout}"
     );
     assert!(

@@ -324,7 +324,7 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
     assert!(
         plain
             .stderr
-            .contains("rule `deletions` is for this server and speaks of no tool that it has"),
+            .contains("rule `deletions` is for this server and matches none of its tools"),
         "{}",
         plain.stderr
     );

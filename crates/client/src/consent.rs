@@ -253,7 +253,7 @@ impl Consent {
         }
     }
 
-    /// The person said no to this server, once and for all.
+    /// Permanently declines this server's questions.
     ///
     /// ```
     /// use mcp_elicit_client::Consent;

@@ -130,13 +130,12 @@ impl<H> ElicitingClient<H> {
         &self.inner
     }
 
-    /// Returns whose queue the questions stand in.
+    /// Returns the queue for this server's questions.
     pub fn person(&self) -> &QuestionQueue {
         self.dispatcher.person()
     }
 
-    /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy
-    /// that says so, for the code that stores it.
+    /// Permanently declines this server's questions. Returns the policy with that decision, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};

@@ -167,10 +167,10 @@ impl LocalResponses {
         loop {
             match self.record.find(record).await {
                 Ok(Some(row)) if !row.lifecycle.is_open() => {
-                    return "it was answered elsewhere or taken back";
+                    return "it was answered elsewhere or withdrawn";
                 }
                 Ok(Some(row)) if !self.record.is_waited_for(&row) => {
-                    return "nobody waits for the answer any more";
+                    return "no call waits for the answer any more";
                 }
                 Ok(None) => return "it is not in the record any more",
                 Ok(Some(_)) | Err(_) => {}

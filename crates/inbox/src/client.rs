@@ -59,16 +59,14 @@ pub enum InboxFault {
         /// Why.
         source: reqwest::Error,
     },
-    /// The address is none.
+    /// The address is invalid.
     #[error("{at} is not an address of an inbox")]
     Address {
         /// The address as it was given.
         at: String,
     },
     /// The token would be sent unencrypted to another machine.
-    #[error(
-        "{at} is on another machine and not encrypted: whoever listens on the way would get the token"
-    )]
+    #[error("{at} is on another machine and not encrypted: an eavesdropper could read the token")]
     NotEncrypted {
         /// The address.
         at: String,
@@ -104,7 +102,7 @@ pub enum InboxFault {
         violations: Vec<String>,
     },
     /// The response is not one of an inbox.
-    #[error("what answers there is no inbox")]
+    #[error("the address does not serve an inbox")]
     NotAnInbox,
 }
 

@@ -345,7 +345,7 @@ impl RecordQuestionStore {
             }
             Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
             None => match name.strip_prefix("bearer-") {
-                Some(token) => format!("whoever has the token {token}"),
+                Some(token) => format!("the holder of the token {token}"),
                 None => name.to_owned(),
             },
         }
@@ -550,14 +550,14 @@ fn waiting_note(record: &Record, row: &Row) -> Option<String> {
     }
     if exchange.is_open() && !row.can_be_found() {
         return Some(
-            "No call waits for this question, and none can come for it: it is not known which call asked. Nobody gets an answer to it."
+            "No call waits for this question, and no call can collect its answer, because the call that asked is unknown."
                 .to_owned(),
         );
     }
     if exchange.is_open() {
         let kept = minutes(record.answer_retention());
         return Some(format!(
-            "No call waits for this question now. The same call made again gets your answer, up to {kept} after you gave it."
+            "No call waits for this question now. A repeated call gets your answer, up to {kept} after you gave it."
         ));
     }
     let until = exchange.valid_until()?.as_millis();
@@ -567,10 +567,10 @@ fn waiting_note(record: &Record, row: &Row) -> Option<String> {
     let acted = exchange.phase().action().is_some();
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
         if !row.can_be_found() {
-            return "No call has taken the answer, and none can come for it: it is not known which call asked.".to_owned();
+            return "No call has taken the answer, and none can, because the call that asked is unknown.".to_owned();
         }
         let left = minutes(std::time::Duration::from_millis(left));
-        format!("No call has taken the answer yet. The same call made again gets it, for {left} from now.")
+        format!("No call has taken the answer yet. A repeated call gets it, for {left} from now.")
     })
 }
 
@@ -773,16 +773,16 @@ mod tests {
             let row = second.find(id).await.unwrap().unwrap();
             waiting_note(&second, &row).unwrap_or_default()
         };
-        assert!(note(&sure).await.contains("made again gets your answer"));
+        assert!(note(&sure).await.contains("repeated call gets your answer"));
         let said = note(&unsure).await;
-        assert!(said.contains("Nobody gets an answer"), "{said}");
+        assert!(said.contains("no call can collect its answer"), "{said}");
         for id in [&sure, &unsure] {
             let won = second
                 .submit(id, &Outcome::Decline, "a test", Commit::Awaited)
                 .await;
             assert_eq!(won.unwrap(), Verdict::Won);
         }
-        assert!(note(&sure).await.contains("made again gets it"));
+        assert!(note(&sure).await.contains("repeated call gets it"));
         let said = note(&unsure).await;
         assert!(!said.contains("made again"), "{said}");
     }

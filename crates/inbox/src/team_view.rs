@@ -157,7 +157,7 @@ fn lines(
         } else {
             (
                 "agree to the same answers",
-                "Nobody has entered answers yet",
+                "No answers have been entered yet",
             )
         };
         let so_far = match votes {
@@ -183,7 +183,7 @@ fn lines(
 /// An addressee in words.
 fn named(now: &DirectoryNow, to: &Addressee) -> String {
     match to {
-        Addressee::Caller => "whoever makes the call".to_owned(),
+        Addressee::Caller => "the caller".to_owned(),
         Addressee::Person(name) => now.display_name(name),
         Addressee::Group(name) => format!("the group {name}"),
     }
@@ -352,12 +352,12 @@ pub fn sentence(denied: Denied) -> String {
     let plain = match denied {
         Denied::TooFewLeft { need, left } => {
             let left = match left {
-                0 => "nobody is left".to_owned(),
+                0 => "no one is left".to_owned(),
                 1 => "only 1 is left".to_owned(),
                 left => format!("only {left} are left"),
             };
             return format!(
-                "{need} people must agree; without you {left}: hand it to somebody who is not asked yet."
+                "{need} people must agree; without you {left}: hand it on to a person who is not asked yet."
             );
         }
         Denied::NotAddressed => "This question is not addressed to you.",
@@ -365,7 +365,7 @@ pub fn sentence(denied: Denied) -> String {
         Denied::IsCaller => "You make this call, so others have to answer.",
         Denied::CallerUnknown => CALLER_UNKNOWN,
         Denied::Delegated => "You have handed this question on, so others answer it now.",
-        Denied::Claimed => "Somebody else has claimed this question. Take it over, or wait.",
+        Denied::Claimed => "Another person has claimed this question. Take it over, or wait.",
         Denied::Changed => {
             "The entered answers have changed since you looked. Look again, then decide."
         }
@@ -377,7 +377,7 @@ pub fn sentence(denied: Denied) -> String {
             "You have agreed already, under another name. Others have to agree, too."
         }
         Denied::VoterUnknown => {
-            "Somebody has agreed who may be you under another name: nothing known of the two tells them apart. Somebody else has to agree."
+            "A person who may be you under another name has already agreed. Another person has to agree."
         }
         Denied::Ended => "The question has ended.",
         Denied::LoginTooOld => "Your login is too old for this question: log in again.",

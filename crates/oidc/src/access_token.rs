@@ -429,5 +429,5 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, To
     let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0);
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.map(|time| Some(Timestamp::from_epoch(time)))
-        .ok_or(TokenError::Invalid("a time of the token is none"))
+        .ok_or(TokenError::Invalid("a time in the token is invalid"))
 }

@@ -81,8 +81,8 @@ impl Provider {
         let in_body = metadata.takes_secret_in_body();
         let body = self.post(&metadata.token_endpoint, &form, in_body).await?;
         let odd = |why: &str| OidcError::Odd(why.to_owned());
-        let exchanged: Exchanged =
-            serde_json::from_slice(&body).map_err(|_| odd("the exchanged token is none"))?;
+        let exchanged: Exchanged = serde_json::from_slice(&body)
+            .map_err(|_| odd("the response to the token exchange cannot be read"))?;
         if !exchanged.token_type.eq_ignore_ascii_case("bearer") {
             return Err(odd("the exchanged token is not a bearer token"));
         }
@@ -123,7 +123,7 @@ impl Provider {
             status => return Err(OidcError::Unreachable(format!("it answers {status}"))),
         }
         let claims: Map<String, Value> = serde_json::from_slice(response.body())
-            .map_err(|_| OidcError::Odd("the answer about a person is none".to_owned()))?;
+            .map_err(|_| OidcError::Odd("the response about a person cannot be read".to_owned()))?;
         // Another person's claims must not be taken for this one's (5.3.2).
         if claims.get("sub").and_then(Value::as_str) != Some(subject.subject()) {
             return Err(OidcError::OtherPerson);
@@ -146,7 +146,7 @@ impl Provider {
         let in_body = metadata.introspection_takes_secret_in_body();
         let body = self.post(endpoint, &form, in_body).await?;
         serde_json::from_slice(&body)
-            .map_err(|_| OidcError::Odd("the answer about a token is none".to_owned()))
+            .map_err(|_| OidcError::Odd("the response about a token cannot be read".to_owned()))
     }
 
     /// Posts a form as this client. Returns the body of a good answer.

@@ -278,7 +278,7 @@ where
         }
         RequestTokenError::Request(error) => error.into(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            OidcError::Odd("the token endpoint's answer is none".to_owned())
+            OidcError::Odd("the token endpoint's response cannot be read".to_owned())
         }
     }
 }

@@ -329,7 +329,7 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
         let other = known.issuer.unwrap_or_default();
         let other: String = other.chars().take(200).collect();
         return Err(OidcError::Odd(format!(
-            "what is published at {issuer} is about the issuer {other:?}"
+            "the metadata published at {issuer} names the issuer {other:?}"
         )));
     }
     let others = [

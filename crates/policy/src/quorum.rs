@@ -119,13 +119,13 @@ pub enum Denied {
     #[error("this person has delegated the question")]
     Delegated,
     /// Somebody else has claimed it.
-    #[error("somebody else has claimed the question")]
+    #[error("another person has claimed the question")]
     Claimed,
     /// The answers are others than those that were shown.
     #[error("the answers have changed")]
     Changed,
     /// There is nothing to confirm.
-    #[error("nobody has entered answers yet")]
+    #[error("no answers have been entered yet")]
     NothingFilled,
     /// This person has agreed already.
     #[error("this person has agreed already")]

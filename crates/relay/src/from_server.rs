@@ -33,7 +33,7 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let Some(id) = frame.id() else {
-            tracing::warn!(server = %self.settings.server, "dropped a request whose id is none");
+            tracing::warn!(server = %self.settings.server, "dropped a request with an invalid id");
             return ServerForward::Handled;
         };
         if method == method::CREATE {
@@ -233,7 +233,7 @@ impl Relay {
         let Some(id) = frame.id() else {
             if self.settings.decisions.is_some() {
                 // It answers no request, so that no rule can judge what it may ask.
-                tracing::warn!(server = %self.settings.server, "dropped a response whose id is none");
+                tracing::warn!(server = %self.settings.server, "dropped a response with an invalid id");
                 return ServerForward::Handled;
             }
             return FORWARD_TO_SESSION;

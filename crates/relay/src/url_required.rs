@@ -139,7 +139,7 @@ impl Relay {
         }
         let refusal = ErrorResponse::new(
             -32603,
-            "the person did not agree to visit what the server needs visited",
+            "the person did not agree to visit the required links",
         );
         self.fail(now, key, &refusal);
     }

@@ -159,7 +159,7 @@ fn once_each(
         let (name, value) = pair?;
         if all.contains_key(&name) {
             return Err(
-                Failure::usage(format!("the argument {name:?} stands twice"))
+                Failure::usage(format!("the argument {name:?} is given twice"))
                     .hint("write several values as a JSON list: `name=[\"a\",\"b\"]`."),
             );
         }

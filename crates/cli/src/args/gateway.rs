@@ -52,13 +52,13 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port where that is
+    /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port if that is
     /// taken]
     #[arg(long, value_name = "ADDRESS")]
     inbox: Option<String>,
 
     /// The responder to ask
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
+    #[arg(long, value_enum, value_name = "RESPONDER", default_value_t = AnswerWith::Auto)]
     answer_with: AnswerWith,
 
     /// With `--answer-with terminal`: ask line by line, without a screen
@@ -94,22 +94,21 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "N|off", default_value = "60")]
     questions_per_minute: String,
 
-    /// Serve clients at an address that the network reaches: every program that reaches it can call the servers, since
-    /// clients are not authenticated
+    /// Serve clients at a network address without authentication: every program that reaches it can call the servers
     #[arg(long)]
     insecure: bool,
 
-    /// Authentication of callers over HTTP: `keys` for API keys, which `mcp-elicit tokens make` makes. A configuration file
-    /// has more (`[auth]`)
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = AuthArg::None, requires = "listen")]
+    /// Authentication of callers over HTTP: `keys` for API keys, made by `mcp-elicit tokens make`. A configuration file
+    /// offers more methods (`[auth]`)
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = AuthArg::None, requires = "listen")]
     auth: AuthArg,
 
     /// With `--listen`: accept pages of this origin, such as http://localhost:6274; repeat for more
     #[arg(long, value_name = "ORIGIN", requires = "listen")]
     allow_origin: Vec<String>,
 
-    /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls
-    /// in which it may ask are then made one after the other
+    /// Send all calls of a client of 2026-07-28 to one child, for a server that shares memory between calls: calls in
+    /// which it may ask then run one after the other
     #[arg(long)]
     share_child: bool,
 
@@ -117,11 +116,11 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME as u64, value_parser = value_parser!(u64).range(bounds::MAX_FRAME))]
     max_frame: u64,
 
-    /// Seconds that an answer is kept for the same call made again, after the person gave it [default: 900]
+    /// Seconds that an answer is kept for a repeated call, after the person gave it [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_answers: Option<u64>,
 
-    /// Seconds that the result of a call that was returned is kept for the same call made again [default: 900]
+    /// Seconds that the result of a returned call is kept for a repeated call [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_results: Option<u64>,
 
@@ -130,16 +129,16 @@ pub(crate) struct GatewayArgs {
     keep_ended: Option<u64>,
 
     /// Store of the questions
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Record::Sqlite)]
+    #[arg(long, value_enum, value_name = "STORE", default_value_t = Record::Sqlite)]
     record: Record,
 
     /// The folder of the record, its key and the inbox's token
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
-    /// The answers that count in this state folder from now on, for all its gateways: `page` for those of people at a
-    /// page of the inbox only, `any` for commands, programs and the client's own dialogs too
-    #[arg(long, value_enum, value_name = "WHOSE")]
+    /// Which answers to accept in this state folder: `page` (inbox pages only) or `any` (also commands, programs and
+    /// client dialogs). Applies to all its gateways until changed
+    #[arg(long, value_enum, value_name = "ANSWERS")]
     presence: Option<PresenceArg>,
 
     /// Do not show a desktop notification when a question waits
@@ -165,7 +164,7 @@ Examples:
 /// The responder that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AnswerWith {
-    /// The client when it declared the mode, else the inbox
+    /// The client if it declared the mode, else the inbox
     Auto,
     /// The client only
     Client,
@@ -189,10 +188,10 @@ impl From<AnswerWith> for config::AnswerWith {
     }
 }
 
-/// The proof of who calls.
+/// The authentication of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AuthArg {
-    /// No proof: for loopback addresses
+    /// No authentication: for loopback addresses
     None,
     /// An API key
     Keys,

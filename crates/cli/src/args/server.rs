@@ -29,11 +29,11 @@ pub(crate) struct ServerArgs {
     #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = name_and_value, conflicts_with = "command")]
     header_variables: Vec<(String, String)>,
 
-    /// Set this environment variable for the server that is started; repeat for more
+    /// Set this environment variable for the started server; repeat for more
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = name_and_value, conflicts_with = "url")]
     environment: Vec<(String, String)>,
 
-    /// Revision of the protocol to use; `auto` negotiates as the specification says
+    /// Revision of the protocol to use; `auto` negotiates as specified
     #[arg(long, value_enum, default_value_t = Protocol::Auto, value_name = "REVISION")]
     pub(crate) protocol: Protocol,
 
@@ -122,7 +122,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure>
 /// A revision of the protocol as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// The newest that both sides speak
+    /// The newest that both sides support
     Auto,
     /// The pushed era, forms only
     #[value(name = "2025-06-18")]

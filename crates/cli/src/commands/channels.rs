@@ -25,19 +25,19 @@ Examples:
   mcp-elicit channels retry 4f1c9a0b
   mcp-elicit channels retry --all
 
-A message is tried again by itself until the deadline of its question, and for webhooks for three days; only then, or where
-the receiver said no for good, it has failed. Reasons, among others:
+Messages are retried until the question's deadline (webhooks: three days). They fail after that, or when the receiver
+rejects them permanently. Reasons, among others:
   unreachable     nothing answers at the receiver's address
   tls             the receiver's certificate is not trusted
   credentials     the password or token is refused
   missing-scope   the Slack app lacks a scope: add it, and install the app again
   not-in-channel  the Slack app is not in that channel: invite it
   address         there is no address for that person or group on the channel
-  refused         the receiver says no, such as to an address that it does not know
+  refused         the receiver rejects the message, such as for an unknown address
   address-gone    the channel, workspace or address no longer exists, or the channel is not in the gateway's file any more
-  too-late        its time was over before it could be sent
+  too-late        its deadline passed before it could be sent
 
-A retry is done by the gateway that runs on the state folder. A message that asks about a question that has ended is skipped.";
+The gateway that uses this state folder sends retries. A message about a question that has ended is skipped.";
 
 /// List messages to people and programs that could not be sent, and send them again
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ enum Act {
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// Have the gateway send a message again, for an hour at most
+    /// Make the gateway send a message again, for an hour at most
     Retry {
         /// Its id, or the beginning of it
         #[arg(required_unless_present = "all")]

@@ -28,7 +28,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     team: bool,
 
-    /// With `--team`: keep its configuration in this folder, which is made
+    /// With `--team`: save its configuration in this new folder
     #[arg(long, value_name = "DIR", requires = "team")]
     keep: Option<PathBuf>,
 

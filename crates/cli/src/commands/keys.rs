@@ -28,7 +28,7 @@ enum Act {
     /// Encrypt values with a new key from now on. The key before is kept to decrypt older values, until the next
     /// change; running gateways use it until they are restarted
     Rotate,
-    /// Move the record away and begin a new one, where a key is lost: pending questions, kept answers and results are
+    /// Move the record away and begin a new one, if a key is lost: pending questions, kept answers and results are
     /// lost with it. Gateways on the state folder must be stopped first
     StartOver,
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::failure::{Exit, Failure};
 
-/// Check and simulate a gateway's rules; this build has none of it
+/// Check and simulate a gateway's rules; not included in this build (feature `full`)
 ///
 /// The command belongs to the cargo feature `full`, which a first build goes without. To have it:
 /// `cargo install --locked --profile dist --path crates/cli --features full`.

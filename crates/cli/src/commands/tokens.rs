@@ -56,31 +56,31 @@ pub(crate) struct TokensArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Make a token, and show it once
+    /// Make a token and print it once
     Make {
         /// Its name in lists
         name: String,
         /// A permission: `call` servers through a gateway with `--auth keys`, `list` the inbox's questions, `answer`
-        /// them, or read its `audit`; may be given several times
+        /// them, or read its `audit`; repeat for more
         #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
         scope: Vec<Scope>,
-        /// The person whose calls those with it are, as in `[people]`: rules see that person, and `not-caller` excludes them
+        /// Owner of the token, as named in `[people]`. Rules treat its calls as that person's, and `not-caller` excludes them
         #[arg(long = "for", value_name = "PERSON", conflicts_with = "no_person")]
         person: Option<String>,
-        /// The token of a program that works by itself: its calls are no person's, so that `not-caller` excludes nobody
+        /// Token of an unattended program: its calls belong to no person, and `not-caller` has no effect
         #[arg(long)]
         no_person: bool,
-        /// The time after which it permits nothing, such as 12h or 90d; never by default
+        /// The time after which it expires, such as 12h or 90d; never by default
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
     },
     /// The tokens, without their secrets, and the callers that are blocked
     List,
-    /// Refuse a caller that has access tokens of an issuer, or is named by a proxy, at once
+    /// Block a caller immediately, identified by issuer and subject
     Block {
-        /// The issuer, as `[auth]` has it
+        /// The issuer, as in `[auth]`
         issuer: String,
-        /// The subject at the issuer, as the inbox and the audit show it
+        /// The subject at the issuer, as shown by the inbox and the audit
         subject: String,
     },
     /// Let a blocked caller call again

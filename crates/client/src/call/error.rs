@@ -84,7 +84,7 @@ pub enum CallError {
     #[error("the server cancelled the task")]
     TaskCancelled,
     /// A response that the protocol does not allow.
-    #[error("the server's answer is not what the protocol says")]
+    #[error("the server's answer breaks the protocol")]
     UnexpectedResponse,
 }
 

@@ -106,7 +106,7 @@ pub enum ConnectError {
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
     /// The server's first words were not what the protocol says.
-    #[error("the server's first answer is not what the protocol says")]
+    #[error("the server's first answer breaks the protocol")]
     UnexpectedResponse,
 }
 

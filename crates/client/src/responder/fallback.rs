@@ -49,7 +49,7 @@ impl Fallback {
         }
     }
 
-    /// Gives the first responder only so much time.
+    /// Sets the time limit for the first responder.
     ///
     /// ```
     /// use std::time::Duration;

@@ -136,7 +136,7 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
     let action = answer_given
         .action
         .parse::<Action>()
-        .map_err(|_| ResponderError::failed("its action is none of accept, decline and cancel"))?;
+        .map_err(|_| ResponderError::failed("its action is not accept, decline or cancel"))?;
     let answer = match action {
         Action::Accept => {
             match question.accept(

@@ -74,14 +74,14 @@ pub enum ScriptError {
         /// Column, from 1.
         column: usize,
     },
-    /// An action that is none of the three.
+    /// An action that is not accept, decline or cancel.
     #[error("answer {location}: the action must be accept, decline or cancel")]
     Action {
         /// The place in the list, from 1.
         location: usize,
     },
-    /// Content that is not an object, or that stands beside another action than accept.
-    #[error("answer {location}: content must be an object, and stands beside accept only")]
+    /// Content that is not an object, or that accompanies an action other than accept.
+    #[error("answer {location}: content must be an object, and is allowed only with accept")]
     Content {
         /// The place in the list, from 1.
         location: usize,

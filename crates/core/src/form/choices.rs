@@ -55,12 +55,12 @@ impl Choices {
         if let Some(min) = min_items {
             if max_items.is_some_and(|max| min > max) {
                 let message = format!(
-                    "nobody can pick at least {min} and at most {}",
+                    "no selection has at least {min} and at most {}",
                     max_items.unwrap_or_default()
                 );
                 reader.defect("minItems", DefectCode::ImpossibleRange, message);
             } else if min > options.len() as u64 {
-                let message = format!("nobody can pick {min} of {} options", options.len());
+                let message = format!("no selection has {min} of {} options", options.len());
                 reader.defect("minItems", DefectCode::ImpossibleRange, message);
             }
         }

@@ -27,9 +27,9 @@ pub enum AuditEvent {
     Cancelled,
     /// The deadline passed without an answer.
     TimedOut,
-    /// The asker took it back, its call ended, or the connection closed.
+    /// The server withdrew it, its call ended, or the connection closed.
     Withdrawn,
-    /// It was not put: it must not be asked, or not so often, or the client cannot ask.
+    /// It was rejected before being shown: it is forbidden or too frequent, or the client cannot ask.
     Refused,
     /// No responder was available.
     Nobody,
@@ -39,7 +39,7 @@ pub enum AuditEvent {
     Delivered,
     /// The server refused the answer.
     DeliveryFailed,
-    /// Nobody can say whether the server has the answer.
+    /// It is unknown whether the server has the answer.
     InDoubt,
     /// The answer was erased: no call came for it in time, or it was refused twice.
     Lapsed,

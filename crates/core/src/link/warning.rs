@@ -212,7 +212,7 @@ impl fmt::Display for LinkWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UserInfo => f.write_str(
-                "A name stands before the host, with an @: it is often used to make one site look like another.",
+                "A user name precedes the host, with an @: this is often used to make one site look like another.",
             ),
             Self::LooksLike { name, ascii } => {
                 write!(f, "The host looks like {name} and is not: its real name is {ascii}.")
@@ -228,7 +228,7 @@ impl fmt::Display for LinkWarning {
             }
             Self::Invisible => f.write_str("The URL holds invisible characters, which can make it read as another."),
             Self::CredentialInUrl { location } => {
-                write!(f, "The URL seems to carry a password, key or token ({location}): whoever sees it may use it.")
+                write!(f, "The URL seems to carry a password, key or token ({location}): anyone who sees it may use it.")
             }
             Self::PersonalDataInUrl { location } => {
                 write!(f, "The URL seems to carry personal data ({location}): it stays in histories and logs.")
@@ -237,7 +237,7 @@ impl fmt::Display for LinkWarning {
                 "The connection is not encrypted (http): others on the way can read and change what you see and enter.",
             ),
             Self::Address { address } => {
-                write!(f, "The host is a bare address ({address}), not a name: nobody can tell whose it is.")
+                write!(f, "The host is a bare address ({address}), not a name: its owner is not visible.")
             }
             Self::PrivateNetwork { host } => {
                 write!(f, "The host ({host}) is in a private network, such as that of your home or company.")
@@ -248,8 +248,8 @@ impl fmt::Display for LinkWarning {
             Self::International { unicode, ascii } => {
                 write!(f, "The host has letters that can be mistaken for others: {unicode} is {ascii}.")
             }
-            Self::UnknownSuffix { ending } => write!(f, "The host ends in .{ending}, which is no known ending."),
-            Self::BareSuffix => f.write_str("The host is an ending under which anyone may have a name, and no site."),
+            Self::UnknownSuffix { ending } => write!(f, "The host ends in .{ending}, which is not a known domain suffix."),
+            Self::BareSuffix => f.write_str("The host is a domain suffix under which anyone may have a name, not a site."),
             Self::SharedHost { suffix } => {
                 write!(f, "Anyone can have a site under {suffix}: the name says little about who is behind it.")
             }

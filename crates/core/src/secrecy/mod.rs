@@ -35,7 +35,7 @@ pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
     inspect_subjects(&subjects, message)
 }
 
-/// Returns the credentials that a question asks for whose form is this one. The title and the description of the schema itself, which
+/// Returns the credentials that a question with this form requests. The title and the description of the schema itself, which
 /// are not part of a form and which some clients show, count with the message.
 pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
     let message = request.message();

@@ -251,7 +251,7 @@ impl Member {
     }
 }
 
-/// Returns whether nobody takes the characters of this string for another value, or for another string.
+/// Returns `true` if this string cannot be confused with another value or string.
 fn is_unmistakable(text: &str) -> bool {
     let edges = text.trim_matches('\n');
     edges.trim() == edges

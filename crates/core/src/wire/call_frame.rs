@@ -25,7 +25,7 @@ pub struct CallFrame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallDefect {
     /// The name or URI is missing or is not text.
-    #[error("the name of what is called cannot be read")]
+    #[error("the name of the called item cannot be read")]
     Target,
     /// The arguments are not JSON, or hold text that is not Unicode.
     #[error("the arguments are not JSON text that can be shown")]

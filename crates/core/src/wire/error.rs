@@ -103,7 +103,7 @@ pub enum WireError {
         /// The member of the other one.
         member: &'static str,
     },
-    /// The action is none of the three.
+    /// The action is not accept, decline or cancel.
     #[error("`action` must be \"accept\", \"decline\" or \"cancel\"")]
     UnknownAction,
     /// An `input_required` without requests and without state.

@@ -118,7 +118,7 @@ impl ElicitRequest {
     }
 
     /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is at hand as a value,
-    /// without a way round over text.
+    /// without an intermediate JSON text.
     pub fn form_params(message: impl Into<String>, schema: Value, revision: Revision) -> Value {
         let mut params = Map::with_capacity(3);
         if revision.has_mode(Mode::Url) {

@@ -66,7 +66,7 @@ pub struct ElicitResult {
 impl ElicitResult {
     /// Reads an `ElicitResult` that answers a question of `mode`.
     ///
-    /// - An action that is none of the three is [`WireError::UnknownAction`], never taken for another.
+    /// - An action other than accept, decline or cancel is [`WireError::UnknownAction`], never treated as another.
     /// - `content` that is not an object is a defect where it counts; `null` counts as absent.
     /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] gives `{}`, which a form
     ///   with required fields refuses and a form without takes.

@@ -134,11 +134,11 @@ pub enum ConfigError {
     Rules(Vec<RuleDefect>),
     /// Rules that ask people, and nowhere to ask them.
     #[error(
-        "rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\", and `[login]`, by which people are told apart"
+        "rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\", and `[login]`, which distinguishes people"
     )]
     RulesNeedInbox,
     /// Rules that exclude the caller, and callers of whom it is not known which person they are.
-    #[error("rule `{rule}` has `not-caller`, which would exclude nobody: {why}")]
+    #[error("rule `{rule}` has `not-caller`, which would exclude no one: {why}")]
     NotCaller {
         /// The rule.
         rule: String,

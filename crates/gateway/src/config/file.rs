@@ -564,7 +564,7 @@ mod tests {
             (
                 "[servers.a]\nurl = \"http://x\"\nanswer-with = \"inbox\"\n",
                 1,
-                "nobody can ever answer",
+                "no question can be answered",
             ),
             (
                 "[servers.a]\nurl = \"http://x\"\ntoken-env = \"NO_SUCH_TOKEN\"\n",

@@ -183,7 +183,7 @@ pub enum AnswerWithError {
     #[error("`answer-command` goes with `answer-with` command, and one needs the other")]
     CommandMismatch,
     /// Questions go to the inbox only, and there is none.
-    #[error("`answer-with` inbox needs an inbox: without one nobody can ever answer")]
+    #[error("`answer-with` inbox needs an inbox: without one, no question can be answered")]
     NoInbox,
 }
 

@@ -131,7 +131,7 @@ impl Notifier {
         let mut news = self.record.changes();
         loop {
             if let Err(fault) = self.round().await {
-                tracing::warn!(%fault, "people could not be told of questions; it is tried again");
+                tracing::warn!(%fault, "people could not be notified of questions; the gateway tries again");
                 tokio::time::sleep(PAUSE).await;
             }
             tokio::select! {

@@ -98,7 +98,7 @@ impl SlackActs {
         let refusal = match &person {
             None => Some(Refusal {
                 code: "unknown-person",
-                words: "The gateway's file names nobody with the mail address of your Slack account. Answer in the inbox; whoever runs the gateway can add `mail` to your [people]."
+                words: "No person in the gateway's file has the mail address of your Slack account. Answer in the inbox; the gateway's operator can add your `mail` to [people]."
                     .to_owned(),
             }),
             Some(person) => self.refusal(&now, &row, person),

@@ -378,7 +378,7 @@ async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
             tokio::time::timeout(INBOX_CHECK_INTERVAL, learning.recall(record)).await
     {
         // What is wrong with the record is told when it is first needed.
-        tracing::warn!(%fault, "what was learned of a server could not be read");
+        tracing::warn!(%fault, "the data about servers could not be read");
     }
     learning
 }
@@ -391,7 +391,7 @@ fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts) {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
             }
             if let Err(fault) = learning.keep(&hears).await {
-                tracing::warn!(%fault, "what was learned of a server could not be kept");
+                tracing::warn!(%fault, "the data about servers could not be saved");
             }
             tokio::time::sleep(FOREIGN_CHANGES_INTERVAL).await;
         }

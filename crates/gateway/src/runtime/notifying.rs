@@ -39,7 +39,7 @@ fn devices(
     };
     if config.login.is_none() {
         tracing::warn!(
-            "[channels.push]: nobody is told by web push, since people add their devices where they log in, and there is no [login]"
+            "[channels.push]: web push notifies no one, because people add their devices where they log in, and there is no [login]"
         );
         return Ok(None);
     }

@@ -56,7 +56,7 @@ fn begin_issuers(config: &Config, callers: Arc<Callers>) {
         if let Err(why) = provider.metadata(now).await {
             tracing::warn!(
                 %issuer, %why,
-                "the issuer of `[login]` cannot be used now: nobody can log in until it can; check `issuer`, and that this machine reaches it"
+                "the issuer of `[login]` cannot be used now, so people cannot log in; check `issuer`, and that this machine reaches it"
             );
         }
     });

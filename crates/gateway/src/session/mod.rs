@@ -128,6 +128,9 @@ pub(crate) struct Session {
     runtime: Handle,
 }
 
+/// The number of calls under way up to which changes of the record are made inline.
+const INLINE_LOAD: usize = 8;
+
 /// Recipients of the relay's own frames, and the writes that follow them.
 #[derive(Default)]
 struct PeersToFlush {
@@ -417,9 +420,11 @@ impl Session {
     }
 
     /// Makes a change of the record where there is nothing to wait for; leaves it to the driver, in its turn, where there is.
-    fn make_or_leave(&self, change: PendingChange) -> Option<Event> {
+    ///
+    /// With many calls under way (`load`) changes are left to the driver, so that several share a transaction.
+    fn make_or_leave(&self, change: PendingChange, load: usize) -> Option<Event> {
         let left = self.changes_left.load(Ordering::Acquire);
-        if !change.follows_none_of(left) {
+        if load > INLINE_LOAD || !change.follows_none_of(left) {
             self.later(change);
             return None;
         }
@@ -447,7 +452,7 @@ impl Session {
         while let Some(effect) = relay.effect() {
             let event = match self.execute(effect, &mut told.to_write) {
                 Executed::Now(event) => event,
-                Executed::Pending(change) => self.make_or_leave(change),
+                Executed::Pending(change) => self.make_or_leave(change, relay.open().0),
                 Executed::Other(effect) => {
                     self.carry_out_frame(&mut relay, effect, stream, challenge, &mut told);
                     continue;

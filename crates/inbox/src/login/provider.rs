@@ -587,7 +587,7 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
         OidcError::Unreachable(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             "The login is down",
-            "The provider that signs people in cannot be reached. Browsers that are signed in go on; questions wait. Try again in a while.",
+            "The provider that signs people in cannot be reached. Signed-in sessions continue; questions wait. Try again later.",
         ),
         OidcError::WrongIssuer | OidcError::Odd(_) | OidcError::OtherPerson => (
             StatusCode::BAD_GATEWAY,

@@ -38,7 +38,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
             let page = person.get(&person.question("")).await;
             let done = match action {
                 Action::SeeQuestion => page.body.contains("Who?"),
-                Action::SeeOwnCourse => page.body.contains("Course of the question"),
+                Action::SeeOwnCourse => page.body.contains("History of the question"),
                 Action::SeeEntered => page.body.contains("Moon"),
                 Action::ListAll => person.get("/").await.body.contains("data-row"),
                 Action::Act => page.body.contains("id=\"answer\""),

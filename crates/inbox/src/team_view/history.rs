@@ -147,7 +147,7 @@ fn because(word: &str, row: &Row) -> String {
 
 /// Returns the actors of an event in words: people of the rule are recorded as `person:NAME`.
 pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
-    let by = by.unwrap_or("somebody");
+    let by = by.unwrap_or("a person");
     let names: Option<Vec<String>> = by
         .split(", ")
         .map(|one| Some(now.display_name(one.strip_prefix("person:")?)))
@@ -228,6 +228,6 @@ fn recipient(now: &DirectoryNow, message: &Notification) -> String {
     match (&message.person, addressee(&message.recipient)) {
         (Some(person), _) => now.display_name(person),
         (None, Some(to)) => named(now, &to),
-        (None, None) => "somebody".to_owned(),
+        (None, None) => "a person".to_owned(),
     }
 }

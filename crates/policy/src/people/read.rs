@@ -199,7 +199,7 @@ impl People {
                 );
             }
             if mail.is_none() && subject.is_none() && user.is_none() {
-                let message = format!("nothing tells who `{name}` is");
+                let message = format!("nothing identifies `{name}`");
                 reader.defect(
                     value.span().start,
                     "unknown-person",
@@ -264,7 +264,7 @@ impl People {
                         .get("claim")
                         .and_then(|claim| reader.text(claim, "claim"));
                     if claim.is_none() && !table.contains_key("claim") {
-                        let message = format!("group `{name}` names nobody");
+                        let message = format!("group `{name}` names no one");
                         reader.defect(
                             value.span().start,
                             "no-addressee",
@@ -316,7 +316,7 @@ impl People {
                 reader.defect(
                     at,
                     "no-addressee",
-                    format!("group `{name}` names nobody"),
+                    format!("group `{name}` names no one"),
                     "add people to it",
                 );
             }

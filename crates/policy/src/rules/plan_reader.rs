@@ -148,12 +148,12 @@ impl RuleReader<'_> {
         let (known, _) = self.people.reach(asked);
         let (added, is_open) = self.people.reach(std::slice::from_ref(to));
         if asked.contains(to) || (!is_open && added.is_subset(&known)) {
-            let message = format!("this step adds nobody: `{to}` is asked already");
+            let message = format!("this step adds no one: `{to}` is asked already");
             reader.defect(
                 at,
                 "escalation-repeats",
                 message,
-                "escalate to somebody else, or take the step out",
+                "escalate to another person, or remove the step",
             );
         }
     }
@@ -165,7 +165,7 @@ impl RuleReader<'_> {
                 return Some(Ask::caller());
             }
             let help = "write ask = \"caller\", { person = \"NAME\" }, { group = \"NAME\" } or { any = [..] }";
-            reader.defect(at, "no-addressee", "`ask` names nobody", help);
+            reader.defect(at, "no-addressee", "`ask` names no one", help);
             return None;
         }
         let table = reader.table(value, "ask")?;
@@ -185,7 +185,7 @@ impl RuleReader<'_> {
                 at,
                 "no-addressee",
                 if named == 0 {
-                    "`ask` names nobody"
+                    "`ask` names no one"
                 } else {
                     "`ask` names two things"
                 },
@@ -227,7 +227,7 @@ impl RuleReader<'_> {
             reader.defect(
                 at,
                 "no-addressee",
-                "`any` names nobody",
+                "`any` names no one",
                 "add a person or a group",
             );
             return None;
@@ -253,7 +253,7 @@ impl RuleReader<'_> {
             } else {
                 at
             };
-            let message = "a claim decides who is asked, so nothing tells whether they are enough";
+            let message = "a claim decides who is asked, so it is unknown whether they are enough";
             reader.warning(at, "unknown-size", message, "");
         }
         Some(Ask {

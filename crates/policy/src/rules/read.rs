@@ -185,7 +185,7 @@ fn literal_secrets(reader: &mut Reader<'_>, table: &DeTable<'_>, depth: usize) {
         let name = key.get_ref().as_ref();
         let inner: Vec<&DeTable<'_>> = match value.get_ref() {
             DeValue::String(_) if SECRETS.contains(&name) => {
-                let message = format!("`{name}` is a secret, and stands here as text");
+                let message = format!("`{name}` is a secret, and must not be written as text");
                 let help =
                     format!("write {name} = {{ env = \"VARIABLE\" }} or {{ file = \"PATH\" }}");
                 reader.defect(value.span().start, "literal-secret", message, help);

@@ -261,7 +261,7 @@ impl<'p> RuleReader<'p> {
             reader.defect(
                 start,
                 "no-addressee",
-                "`approve` names nobody",
+                "`approve` names no one",
                 "add `ask`, such as ask = { group = \"NAME\" }",
             );
             return None;
@@ -382,7 +382,7 @@ fn unmatched(key: &str, text: &str) -> Option<(String, String)> {
             return Some((message, help));
         }
     };
-    let help = "`*` stands for any characters, as in `prompt:*` and `resource:file:///srv/*`";
+    let help = "`*` matches any characters, as in `prompt:*` and `resource:file:///srv/*`";
     Some((message, help.to_owned()))
 }
 
@@ -524,7 +524,7 @@ fn check_condition(
         && let Some(at) = condition.reads_annotations()
     {
         let at = reader.inside_text(value.span(), text, at);
-        let message = "this rule loosens by what the server says of itself";
+        let message = "this rule relaxes based on the server's own statements";
         reader.warning(
             at,
             "loosens-by-annotations",

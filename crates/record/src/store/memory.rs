@@ -116,7 +116,7 @@ impl Store for Memory {
         async { Ok(done) }.boxed()
     }
 
-    fn write_in_place(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         Some(Ok(self.write_all(wanted)))
     }
 

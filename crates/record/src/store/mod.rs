@@ -33,7 +33,7 @@ mod contract;
 #[cfg(test)]
 pub(crate) mod fault_injection;
 #[cfg(test)]
-mod in_place_tests;
+mod inline_tests;
 
 pub use memory::Memory;
 pub use sqlite::Sqlite;
@@ -387,7 +387,7 @@ pub trait Store: Send + Sync + 'static {
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
     /// The same on the calling thread, where that has to wait neither for the disk nor for anybody else; `None` where it has to, or
     /// where the store cannot, with nothing written.
-    fn write_in_place(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         None
     }
     /// The row of this id.

@@ -1,7 +1,7 @@
 //! A store in one SQLite file, which several gateways of one person may share. WAL: what is written survives the
 //! process being killed at any point.
 //!
-//! Everything runs on a thread that may wait for the disk, except a [write in place](Store::write_in_place): the calling thread makes
+//! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling thread makes
 //! it where that takes some tens of microseconds, less than a change of threads.
 
 mod file;
@@ -231,7 +231,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn write_in_place(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         let waits = |write: &Write| write.durability() == Durability::Flushed;
         if wanted.iter().any(waits) {
             return None;

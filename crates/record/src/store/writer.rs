@@ -5,7 +5,7 @@
 //! killed before that loses it. Whoever leaves writes behind asks for [room](Writer::has_room) before it begins
 //! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
 //!
-//! A write that is waited for is made by the calling thread itself where the store [can](Store::write_in_place) and nobody is writing:
+//! A write that is waited for is made by the calling thread itself where the store [can](Store::write_inline) and nobody is writing:
 //! the queue then goes to the store together with it. A change of threads takes longer than such a write.
 //!
 //! Reads see what was queued before them: they wait until it is written.
@@ -31,8 +31,8 @@ pub const LAG: Duration = Duration::from_millis(10);
 pub const CAPACITY: usize = 1_024;
 /// The number of writes that go to the store in one step.
 const BATCH: usize = 256;
-/// The number of writes that go to the store in place in one step: more take too long on a thread that has other work.
-const BATCH_IN_PLACE: usize = 16;
+/// The number of writes that go to the store inline in one step: more take too long on a thread that has other work.
+const INLINE_BATCH: usize = 16;
 /// The time that a store that failed is left alone.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -205,10 +205,10 @@ impl Shared {
     }
 
     /// Writes the queue on the calling thread, where that is short; else the writer's task does.
-    fn write_in_place(&self) {
-        let fits = |queue: &Queue| !queue.failing && queue.waiting.len() <= BATCH_IN_PLACE;
+    fn write_inline(&self) {
+        let fits = |queue: &Queue| !queue.failing && queue.waiting.len() <= INLINE_BATCH;
         if let Some((writes, waits)) = self.take_head(fits) {
-            match self.store.write_in_place(&writes) {
+            match self.store.write_inline(&writes) {
                 Some(Ok(done)) => {
                     self.put_back(Vec::new());
                     tell_all(done, waits);
@@ -292,7 +292,7 @@ async fn run(shared: Arc<Shared>) {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
             let queue = shared.queue();
-            // A thread that writes in place tells when it is done and something is left.
+            // A thread that writes inline tells when it is done and something is left.
             let idle = queue.waiting.is_empty() || queue.writing;
             match (idle, queue.urgent || closed) {
                 (true, _) if closed && !queue.writing => return,
@@ -331,7 +331,7 @@ impl Store for Writer {
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
         // Queued now, in this order, and written now where that is short; waited for later.
         let told = self.shared.queue_awaited(Arc::unwrap_or_clone(wanted));
-        self.shared.write_in_place();
+        self.shared.write_inline();
         async move {
             let mut done = Vec::with_capacity(told.len());
             for told in told {

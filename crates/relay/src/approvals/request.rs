@@ -25,7 +25,7 @@ pub(super) fn approval_request(
         approval.people.rule
     );
     if schema.is_none() && !approval.edit.is_empty() {
-        words.push_str(" Its arguments can be approved or declined, but not changed: the server does not say what they may be.");
+        words.push_str(" Its arguments can be approved or declined, but not changed, because the server does not describe them.");
     }
     let schema: Value = schema
         .and_then(|schema| serde_json::from_str(schema).ok())

@@ -229,7 +229,7 @@ impl Relay {
             return false;
         };
         let Some(result) = frame.part(FramePart::Result) else {
-            let why = "the client could not answer what the server needs";
+            let why = "the client could not answer the server's requests";
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return true;
         };
@@ -289,7 +289,7 @@ impl Relay {
         };
         let call = self.calls.get(key);
         let Some(frame) = call.and_then(|call| call.retry_frame(&required, &responses, &id)) else {
-            let why = "the call cannot be made again: its `params` are not an object";
+            let why = "the call cannot be repeated: its `params` are not an object";
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;
         };

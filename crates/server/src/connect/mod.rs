@@ -264,8 +264,7 @@ impl Connect {
         }
     }
 
-    /// Goes on only if the person has been to the page of `purpose`: for when the tool has found that nothing is
-    /// stored.
+    /// Returns only after the person has completed the page of `purpose`: for a tool that has found nothing stored.
     ///
     /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls
     /// again, and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is

@@ -94,7 +94,7 @@ export function explain(defect: Defect, requestedSchema: unknown): string {
       if (key === "minLength") return `no text has at least ${first} and at most ${second} characters`;
       if (key === "minItems") {
         const most = isObject(field) ? field["maxItems"] : undefined;
-        return typeof most === "number" && Number(first) > most ? `nobody can pick at least ${first} and at most ${second}` : `nobody can pick ${first} of ${second} options`;
+        return typeof most === "number" && Number(first) > most ? `no selection has at least ${first} and at most ${second}` : `no selection has ${first} of ${second} options`;
       }
       if (key !== "const") return `no ${type === "integer" ? "whole number" : "number"} is between ${first} and ${second} as asked`;
       if (first) return `the only value allowed breaks another rule: ${first}`;

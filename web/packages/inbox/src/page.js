@@ -494,7 +494,7 @@ async function renewTeam() {
   else if (wasInside || (!wasClosed && closed() && document.activeElement === document.body)) told.focus();
 }
 
-// While somebody else has claimed the question, the form is closed.
+// While another person has claimed the question, the form is closed.
 function closed() {
   return Boolean(form?.querySelector("[data-claim]"));
 }

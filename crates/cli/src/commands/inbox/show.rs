@@ -22,9 +22,9 @@ pub(super) fn short(id: &str) -> String {
 pub(super) fn taken_by(given: &Value) -> &'static str {
     match (given["waitedFor"] == false, given["foundAgain"] == false) {
         (false, _) => "",
-        (true, false) => "; no call waits for it now, the same call made again gets the answer",
+        (true, false) => "; no call waits for it now, a repeated call gets the answer",
         (true, true) => {
-            "; but no call waits for it, and none can come for it (it is not known which call asked): nobody gets the answer"
+            "; but no call waits for it, and none can collect the answer, because the call that asked is unknown"
         }
     }
 }
@@ -225,7 +225,7 @@ fn state(question: &Value) -> String {
         let waiting = if question["waitedFor"] == true {
             "a call waits for it"
         } else if question["foundAgain"] == false {
-            "no call waits for it and none can come for it: nobody gets an answer"
+            "no call waits for it, and none can collect an answer"
         } else {
             "no call waits for it now"
         };
@@ -237,7 +237,7 @@ fn state(question: &Value) -> String {
             if question["delivery"] == "failed"
                 && let Some(until) = moment("validUntil")
             {
-                said.push(format!("kept for the same call made again until {until}"));
+                said.push(format!("kept for a repeated call until {until}"));
             }
         }
         if question["deliveredAt"].is_null()
@@ -425,16 +425,16 @@ mod tests {
     #[test]
     fn an_answer_that_no_call_can_come_for_is_not_promised_to_one() {
         let promised = json!({"waitedFor": false, "foundAgain": true});
-        assert!(taken_by(&promised).contains("the same call made again gets the answer"));
+        assert!(taken_by(&promised).contains("a repeated call gets the answer"));
         let lost = json!({"waitedFor": false, "foundAgain": false});
-        assert!(taken_by(&lost).contains("nobody gets the answer"));
+        assert!(taken_by(&lost).contains("none can collect the answer"));
         assert_eq!(
             taken_by(&json!({"waitedFor": true, "foundAgain": false})),
             ""
         );
         let open = json!({"phase": "asked", "waitedFor": false, "foundAgain": false});
         assert!(
-            state(&open).contains("none can come for it"),
+            state(&open).contains("none can collect an answer"),
             "{}",
             state(&open)
         );

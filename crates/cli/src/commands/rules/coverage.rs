@@ -1,4 +1,4 @@
-//! `rules coverage`: the tools of a server, and the rules that speak of each.
+//! `rules coverage`: the tools of a server, and the rules that cover each.
 
 use clap::Args;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::input::Input;
 use crate::output::{self, WARNING, styled};
 
-/// Show which rules speak of each tool of a server, and of which tools none does
+/// List a server's tools with the rules that cover each, and tools without a rule
 ///
 /// Starts the server, or connects to it, and lists its tools; calls none of them.
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ const EXAMPLES: &str = r#"Examples:
   mcp-elicit rules coverage rules.toml --url https://example.com/mcp --token-env TOKEN
   mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server | jq '.tools[] | select(.covered == "never").tool'
 
-covered: always (a rule without a condition speaks of it), conditional (only rules with conditions), never.
+covered: always (an unconditional rule covers it), conditional (only rules with conditions), never.
 
 Exit codes:
-  0  listed, whatever is covered
+  0  listed, whether covered or not
   2  the file or the command line cannot be used
   3  no connection, or the server broke the protocol"#;
 
@@ -121,14 +121,14 @@ fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Fa
         .filter(|(_, (coverage, _))| *coverage == Coverage::Never)
         .count();
     output::say(format_args!(
-        "no rule speaks of {} of the {} tools of {}",
+        "{} of the {} tools of {} have no rule",
         never,
         covered.len(),
         sanitize::line(server, NAME)
     ));
     for rule in unused {
         output::say(format_args!(
-            "{} rule `{}` is for this server and speaks of no tool that it has",
+            "{} rule `{}` is for this server and matches none of its tools",
             styled(WARNING, "warning:"),
             output::harmless(rule)
         ));

@@ -1,4 +1,4 @@
-//! `mcp-elicit rules`: is a rules file right, what would it decide, and of which tools does no rule speak?
+//! `mcp-elicit rules`: the mistakes of a rules file, its decisions, and the tools without a rule.
 
 mod check;
 mod coverage;
@@ -13,8 +13,8 @@ use crate::input::Input;
 
 /// Check and simulate the rules of a gateway: who is asked, what is refused, which calls need approval
 ///
-/// Rules are written in TOML and read from the top; the first that matches decides. These commands check and simulate them;
-/// `mcp-elicit gateway --config FILE` puts them in force.
+/// Rules are written in TOML and evaluated from the top; the first match decides. These commands check and simulate them;
+/// `mcp-elicit gateway --config FILE` applies them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RulesArgs {

@@ -1,4 +1,4 @@
-//! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about all that the audit tells of.
+//! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about every call in the audit.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,14 +21,14 @@ use crate::failure::{Exit, Failure};
 use crate::input::Input;
 use crate::output;
 
-/// Show what the rules decide about one call, and why; or about everything that the audit tells of
+/// Evaluate the rules for one call, or for every call in the audit
 ///
-/// First the rules are read as before the call; where they let it go on, they are read as when its server asks. Without a
-/// `question` in the call, rules that need one are passed over and `needs` says so.
+/// The rules are first evaluated as before the call and, if they let it proceed, as when its server asks. Without a `question`
+/// in the call, rules that need one are skipped and listed in `needs`.
 ///
-/// With --audit, each question, approval and refusal that a gateway has audited is decided about again, as the rules in FILE would have
-/// done. The audit keeps neither arguments nor messages: where a rule needs what was not kept, the result cannot be told, and says which
-/// facts would tell. Questions that are in the record still (30 days by default) tell more of themselves than the audit does.
+/// With --audit, re-evaluates each audited question, approval and refusal under FILE. The audit keeps no arguments or messages; a
+/// result that needs them is reported as unknown, with the missing facts. Questions still in the record (30 days by default)
+/// provide more facts.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
@@ -40,7 +40,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "JSON", required_unless_present = "audit")]
     call: Option<String>,
 
-    /// Decide about everything that the audit of a gateway tells of
+    /// Evaluate every call in the audit of a gateway
     #[arg(long, conflicts_with = "call")]
     audit: bool,
 
@@ -48,7 +48,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DIR", requires = "audit")]
     state: Option<PathBuf>,
 
-    /// With --audit: only what happened since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
+    /// With --audit: only events since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
     #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
     since: Option<Since>,
 
@@ -75,10 +75,10 @@ Examples:
 
 JSON with --audit: {"at","question","server","tool","kind","was","now":[..],"verdicts":[..],"certain","missing":[..]} for each line, and
 {"summary":{"questions","approvals","refusals","certain","changed","by-rule","perhaps-by-rule","no-rule","missing"}} at the end. `now` has
-the rule that decides, or each that may (null is none); `missing` names the facts that would tell which.
+the rule that decides, or each that may (null: no rule); `missing` names the missing facts.
 
 Exit codes:
-  0  a decision was made, whichever it is
+  0  a decision was made
   2  the file, the call or the record cannot be used"#;
 
 #[derive(Deserialize)]

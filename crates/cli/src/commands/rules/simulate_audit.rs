@@ -134,7 +134,7 @@ impl Line<'_> {
         );
         if !self.now.is_certain() {
             let missing = self.now.missing.join(", ");
-            text.extend(["  (cannot be told without ", &missing, ")"]);
+            text.extend(["  (unknown without ", &missing, ")"]);
         } else if self.is_changed() {
             text.push_str("  *");
         }
@@ -222,12 +222,12 @@ impl<'r> Totals<'r> {
                 .map(|(fact, count)| format!("{fact} ({count})"))
                 .collect();
             say(format_args!(
-                "{} cannot be told: they depend on what was not kept: {}",
+                "{} are unknown: they depend on facts that were not kept: {}",
                 all - self.certain,
                 missing.join(", ")
             ));
         }
-        say("calls in which nothing was asked and nothing refused are not in the audit");
+        say("calls without a question or a refusal are not in the audit");
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn take(
     in_rounds: bool,
 ) -> Response {
     if !held.pool.has_room() {
-        let why = "the server does not take what it is sent";
+        let why = "the server does not accept messages";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
     }
     let frame = Frame::Seen(&message.frame, &message.index);

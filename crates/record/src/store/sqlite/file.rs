@@ -28,7 +28,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 /// The number of writes after which the log is brought into the main file: about a thousand pages.
 const CHECKPOINT_AFTER: usize = 128;
-/// The number of writes after which that is overdue, and nothing is written in place any more.
+/// The number of writes after which that is overdue, and nothing is written inline any more.
 const CHECKPOINT_OVERDUE: usize = 2 * CHECKPOINT_AFTER;
 
 /// The number of tries of a file that others are about to make, and their interval.

@@ -68,7 +68,7 @@ async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: P
         )
 }
 
-/// Off to say who the visitor is. The link has to be good, and can be anybody's.
+/// Redirects the visitor to the provider's sign-in. The link has to be valid, and may belong to another principal.
 async fn sign_in(
     State(connect): State<Connect>,
     Path(sealed): Path<String>,

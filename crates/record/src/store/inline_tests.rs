@@ -6,10 +6,9 @@ use std::sync::Arc;
 use super::contract::{acted, change, row};
 use super::{Durability, Sqlite, Store as _, Write, Writer, chained};
 
-/// What is written in place is written by the calling thread, at once and as a queue would; what has to wait for the disk or for
-/// another process is not, and leaves nothing behind.
+/// An inline write is made at once. One that would wait for the disk or for another process is not made at all.
 #[tokio::test]
-async fn a_write_in_place_waits_for_nothing() {
+async fn a_write_inline_waits_for_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
     let store = Sqlite::at(&path);
@@ -19,27 +18,27 @@ async fn a_write_in_place_waits_for_nothing() {
             audit: vec![format!("asked {id}")],
         }]
     };
-    assert!(store.write_in_place(&insert("early")).is_none(), "not open");
+    assert!(store.write_inline(&insert("early")).is_none(), "not open");
     store.ready().await.unwrap();
-    assert_eq!(store.write_in_place(&insert("a")).unwrap().unwrap(), [true]);
+    assert_eq!(store.write_inline(&insert("a")).unwrap().unwrap(), [true]);
     let mut flushed = change(acted(&row("a", 1_000)), 0);
     flushed.durability = Durability::Flushed;
     assert!(
         store
-            .write_in_place(&[Write::Change(vec![flushed.clone()])])
+            .write_inline(&[Write::Change(vec![flushed.clone()])])
             .is_none(),
         "the disk is to be waited for"
     );
     flushed.durability = Durability::Committed;
     flushed.seen = 7;
-    let changed = store.write_in_place(&[Write::Change(vec![flushed])]);
+    let changed = store.write_inline(&[Write::Change(vec![flushed])]);
     assert_eq!(changed.unwrap().unwrap(), [false], "another version");
 
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert!(store.write_in_place(&insert("b")).is_none(), "busy");
+    assert!(store.write_inline(&insert("b")).is_none(), "busy");
     other.execute_batch("COMMIT").unwrap();
-    assert_eq!(store.write_in_place(&insert("c")).unwrap().unwrap(), [true]);
+    assert_eq!(store.write_inline(&insert("c")).unwrap().unwrap(), [true]);
     let found = async |id: &str| store.find(id.to_owned()).await.unwrap().is_some();
     assert_eq!(
         [found("a").await, found("b").await, found("c").await],
@@ -48,9 +47,9 @@ async fn a_write_in_place_waits_for_nothing() {
     assert_eq!(store.audit_end().await.unwrap(), 2);
 }
 
-/// The log of a file that is only written in place is brought into the main file all the same.
+/// The log of a file that is only written inline is brought into the main file all the same.
 #[tokio::test]
-async fn a_writer_in_place_keeps_the_log_short() {
+async fn an_inline_writer_keeps_the_log_short() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
     let store = Sqlite::open(&path).await.unwrap();
