@@ -56,6 +56,8 @@ struct Queue {
     urgent: bool,
     /// `true` if some of it is on its way to the store.
     writing: bool,
+    /// `true` if the writer's task will look at the queue by itself within [`LAG`].
+    is_watched: bool,
     /// `true` if the store failed when it was last written to.
     failing: bool,
 }
@@ -91,10 +93,10 @@ impl Writer {
         let Some(write) = queue.joined(write) else {
             return;
         };
-        let first = queue.waiting.is_empty();
+        let is_first = queue.waiting.is_empty() && !queue.is_watched;
         queue.waiting.push_back(Entry { write, waits: None });
         drop(queue);
-        if first {
+        if is_first {
             self.shared.news.notify_one();
         }
     }
@@ -291,17 +293,19 @@ async fn run(shared: Arc<Shared>) {
     loop {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
-            let queue = shared.queue();
+            let mut queue = shared.queue();
             // A thread that writes inline tells when it is done and something is left.
             let idle = queue.waiting.is_empty() || queue.writing;
-            match (idle, queue.urgent || closed) {
+            let wait = match (idle, queue.urgent || closed) {
                 (true, _) if closed && !queue.writing => return,
                 // What is left has been reported; there is nobody to try again for.
                 (false, _) if closed && queue.failing => return,
                 (true, _) => None,
                 (false, true) => Some(Duration::ZERO),
                 (false, false) => Some(if queue.failing { RETRY_PAUSE } else { LAG }),
-            }
+            };
+            queue.is_watched = wait.is_some();
+            wait
         };
         match wait {
             None => shared.news.notified().await,
