@@ -234,7 +234,7 @@ fn accepted<T>(
             Verdict::Decision(Decision::Answer(answer), AuditEvent::Answered)
         }
         ReadResult::No => {
-            Verdict::Decision(Decision::Not(RefusalKind::SaidNo), AuditEvent::Answered)
+            Verdict::Decision(Decision::Not(RefusalKind::AnsweredNo), AuditEvent::Answered)
         }
         ReadResult::Misfit(why) => Verdict::Wrong(why.into()),
         ReadResult::Refused(reasons) => Verdict::Wrong(reasons.into()),
