@@ -37,7 +37,7 @@ use crate::raw_params;
 /// let settings = ClientSettings::default().responder(Script::decline());
 /// let eliciting = ElicitingClient::new((), "calendar", settings);
 /// assert_eq!(eliciting.inner(), &());
-/// assert!(eliciting.person().pending().is_empty());
+/// assert!(eliciting.queue().pending().is_empty());
 /// ```
 pub struct ElicitingClient<H> {
     inner: Arc<H>,
@@ -130,9 +130,9 @@ impl<H> ElicitingClient<H> {
         &self.inner
     }
 
-    /// Returns whose queue the questions stand in.
-    pub fn person(&self) -> &QuestionQueue {
-        self.dispatcher.person()
+    /// Returns the queue that the questions stand in.
+    pub fn queue(&self) -> &QuestionQueue {
+        self.dispatcher.queue()
     }
 
     /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy

@@ -166,7 +166,7 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
                 .await;
         };
         let (called, ()) = tokio::join!(call(&connection), serving);
-        let Err(CallError::Question(QuestionError::Nobody {
+        let Err(CallError::Question(QuestionError::NoResponder {
             why: ResponderError::Refused { violations },
             ..
         })) = called
@@ -372,7 +372,7 @@ async fn a_server_that_does_not_listen_is_left() {
     };
     let (called, _) = tokio::join!(calling, serve_rounds(&mut server, changing));
     assert!(
-        matches!(called, Err(CallError::TooManyRounds { most: 4 })),
+        matches!(called, Err(CallError::TooManyRounds { limit: 4 })),
         "{called:?}"
     );
 }
@@ -490,7 +490,7 @@ async fn a_server_that_wants_new_visits_without_end_is_left() {
     };
     let (called, ()) = tokio::join!(call(&connection), serving);
     assert!(
-        matches!(called, Err(CallError::TooManyRounds { most: 2 })),
+        matches!(called, Err(CallError::TooManyRounds { limit: 2 })),
         "{called:?}"
     );
 }

@@ -109,7 +109,7 @@ fn several_servers_have_responders_of_their_own() {
         let person = QuestionQueue::new();
         let mut hosts = Vec::new();
         for name in ["ci", "deployer"] {
-            let mut settings = ClientSettings::default().person(person.clone());
+            let mut settings = ClientSettings::default().queue(person.clone());
             if let Some(responder) = routing.responder(name) {
                 settings = settings.responder(responder);
             }

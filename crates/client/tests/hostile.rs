@@ -57,7 +57,7 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
     let person = QuestionQueue::new();
     let settings = ClientSettings::default()
         .responder(responder)
-        .person(person.clone());
+        .queue(person.clone());
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;

@@ -373,13 +373,13 @@ impl<H: ClientHandler> Connection<H> {
     /// ```
     /// # use mcp_elicit_client::Connection;
     /// fn report(connection: &Connection<()>) {
-    ///     if connection.noise() > 0 {
-    ///         eprintln!("the server prints to its stdout, first: {:?}", connection.first_noise());
+    ///     if connection.stray_lines() > 0 {
+    ///         eprintln!("the server prints to its stdout, first: {:?}", connection.first_stray_line());
     ///     }
     /// }
     /// ```
-    pub fn noise(&self) -> usize {
-        self.health.noise()
+    pub fn stray_lines(&self) -> usize {
+        self.health.stray_lines()
     }
 
     /// The first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
@@ -387,11 +387,11 @@ impl<H: ClientHandler> Connection<H> {
     /// ```
     /// # use mcp_elicit_client::Connection;
     /// fn printed(connection: &Connection<()>) -> String {
-    ///     connection.first_noise().unwrap_or_default()
+    ///     connection.first_stray_line().unwrap_or_default()
     /// }
     /// ```
-    pub fn first_noise(&self) -> Option<String> {
-        self.health.first_noise()
+    pub fn first_stray_line(&self) -> Option<String> {
+        self.health.first_stray_line()
     }
 
     /// The last lines the server's process wrote to stderr.
