@@ -113,10 +113,7 @@ async fn tasks_are_declared_only_where_they_are_followed() {
         }
         let (read, write) = tokio::io::split(ours);
         let mut server = Server::over(theirs);
-        let options = ConnectOptions {
-            revision: Some(ROUNDS),
-            ..ConnectOptions::default()
-        };
+        let options = ConnectOptions::default().revision(ROUNDS);
         let opened = Connection::over(read, write, eliciting, &options);
         let (opened, declared) = tokio::join!(opened, server.greet(ROUNDS));
         assert!(opened.is_ok());
@@ -462,10 +459,7 @@ async fn a_visit_that_a_task_requires_is_made_too() {
         assert_eq!(second["params"]["task"], json!({}));
         server.result(&second["id"], done()).await;
     };
-    let options = CallOptions {
-        as_task: true,
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().as_task(true);
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
     assert!(called.is_ok(), "{called:?}");
 }

@@ -182,10 +182,7 @@ async fn asked_once(
         let told = server.request("notifications/cancelled").await;
         assert_eq!(told["params"]["requestId"], request["id"]);
     };
-    let options = CallOptions {
-        as_task,
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().as_task(as_task);
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
     called.expect_err("the call has no result")
 }

@@ -154,6 +154,7 @@ impl Refusal {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalKind {
     /// `decline`: the person said no to being asked.
     Declined,

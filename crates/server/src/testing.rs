@@ -54,6 +54,7 @@ pub use crate::replay::Difference;
 /// # let _ = user;
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum ScriptedAnswer {
     /// Submits the form with this content, which is checked like any other.
     Accept(Value),
@@ -169,6 +170,7 @@ impl std::fmt::Debug for ScriptedAnswer {
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct AskedQuestion {
     /// The message.
     pub message: String,

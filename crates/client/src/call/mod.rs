@@ -42,12 +42,13 @@ use crate::connection_state::Interruption;
 /// use std::time::Duration;
 /// use mcp_elicit_client::CallOptions;
 ///
-/// let options = CallOptions { silence: Some(Duration::from_mins(2)), ..CallOptions::default() };
+/// let options = CallOptions::default().silence(Duration::from_mins(2)).as_task(true);
 /// let stop = options.stop.clone();
 /// // From a signal handler or another task:
 /// stop.cancel();
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct CallOptions {
     /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
     pub silence: Option<Duration>,
@@ -56,6 +57,29 @@ pub struct CallOptions {
     /// Calls a tool as a task, which some servers require for what takes long (2025-11-25, `taskSupport`). On
     /// 2026-07-28 the server decides, and on 2025-06-18 there are no tasks: there this changes nothing.
     pub as_task: bool,
+}
+
+impl CallOptions {
+    /// Sets [`silence`](Self::silence).
+    #[must_use]
+    pub fn silence(mut self, longest: impl Into<Option<Duration>>) -> Self {
+        self.silence = longest.into();
+        self
+    }
+
+    /// Sets [`stop`](Self::stop).
+    #[must_use]
+    pub fn stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Sets [`as_task`](Self::as_task).
+    #[must_use]
+    pub fn as_task(mut self, as_task: bool) -> Self {
+        self.as_task = as_task;
+        self
+    }
 }
 
 impl<H: ClientHandler> Connection<H> {

@@ -102,16 +102,15 @@ impl Target {
 /// use mcp_elicit_client::connection::BearerToken;
 /// use mcp_elicit_client::core::wire::Revision;
 ///
-/// let options = ConnectOptions {
-///     revision: Some(Revision::LATEST),
-///     within: Duration::from_secs(20),
-///     token: Some(BearerToken::new("from-the-environment")?),
-///     ..ConnectOptions::default()
-/// };
+/// let options = ConnectOptions::default()
+///     .revision(Revision::LATEST)
+///     .within(Duration::from_secs(20))
+///     .token(BearerToken::new("from-the-environment")?);
 /// # let _ = options;
 /// # Ok::<(), mcp_elicit_client::connection::TokenError>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ConnectOptions {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
     /// `initialize` when the server is older.
@@ -167,6 +166,53 @@ impl Default for ConnectOptions {
             #[cfg(feature = "process")]
             environment: Vec::new(),
         }
+    }
+}
+
+impl ConnectOptions {
+    /// Sets the [`revision`](Self::revision) to speak.
+    #[must_use]
+    pub fn revision(mut self, revision: impl Into<Option<Revision>>) -> Self {
+        self.revision = revision.into();
+        self
+    }
+
+    /// Sets the longest time to the first answer.
+    #[must_use]
+    pub fn within(mut self, longest: Duration) -> Self {
+        self.within = longest;
+        self
+    }
+
+    /// Sets the largest message read, in bytes.
+    #[must_use]
+    pub fn frame_limit(mut self, bytes: usize) -> Self {
+        self.frame_limit = bytes;
+        self
+    }
+
+    /// Sets the bearer token for an HTTP server.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn token(mut self, token: impl Into<Option<BearerToken>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Sets the [`headers`](Self::headers) for every request to a server over HTTP.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn headers(mut self, headers: Vec<(::http::HeaderName, ::http::HeaderValue)>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets the [`environment`](Self::environment) variables for a server that is started.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn environment(mut self, variables: Vec<(OsString, OsString)>) -> Self {
+        self.environment = variables;
+        self
     }
 }
 

@@ -94,10 +94,12 @@ pub enum QuestionError {
 ///         Blame::Server => "The server broke the protocol",
 ///         Blame::NoAnswer => "The question got no answer",
 ///         Blame::Policy => "Your settings stopped the question",
+///         _ => "The question was not answered",
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Blame {
     /// The server broke the protocol or asked what it must not.
     Server,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 /// assert_eq!((usual.per_minute, usual.pending), (30, 16));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Questions in any minute.
     pub per_minute: usize,

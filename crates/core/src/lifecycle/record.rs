@@ -261,6 +261,7 @@ impl fmt::Display for AuditEvent {
 /// One event of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AuditRecord {
     /// When, in milliseconds since the epoch.
     pub at: Timestamp,

@@ -31,6 +31,7 @@ use url::{Position, Url};
 
 /// Rules for a link. The defaults suit any host.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkPolicy {
     /// The longest URL that is read at all, in bytes. 8,192 unless set.
     pub max_bytes: usize,

@@ -388,10 +388,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         output::say(format_args!(
             "An agent calls {tool} of {server}. It waits for two people of ops."
         ));
-        let options = CallOptions {
-            stop: stop.clone(),
-            ..CallOptions::default()
-        };
+        let options = CallOptions::default().stop(stop.clone());
         let called = connection.call_tool(tool, arguments, &options).await;
         let said = failures::ServerOutput::from_connection(&connection);
         connection.close().await;
