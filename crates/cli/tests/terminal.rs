@@ -293,8 +293,8 @@ const PASSWORD: &str = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/
 fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
     let plain = ["go", "--plain", "--", "/bin/sh", "-c", &script(PASSWORD)];
     let mut terminal = call(&plain);
-    terminal.wait_for("Type insist");
-    terminal.press_for("insist\n", "what you type now is not shown");
+    terminal.wait_for("Type allow");
+    terminal.press_for("allow\n", "what you type now is not shown");
     let seen = terminal.press_for("hunter2\n", "Send this?");
     assert!(!seen.contains("hunter"), "{seen}");
     terminal.press("yes\n");
@@ -304,8 +304,8 @@ fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
 
     for signal in ["-TERM", "-INT", "-HUP"] {
         let mut terminal = call(&plain);
-        terminal.wait_for("Type insist");
-        terminal.press_for("insist\n", "what you type now is not shown");
+        terminal.wait_for("Type allow");
+        terminal.press_for("allow\n", "what you type now is not shown");
         assert!(!terminal.is_given_back(), "the terminal shows nothing");
         let process = terminal.process().expect("it runs").to_string();
         let sent = Command::new("kill").args([signal, &process]).status();

@@ -24,26 +24,26 @@ pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 /// ```
 /// use std::sync::Arc;
 /// use mcp_elicit_client::ClientSettings;
-/// use mcp_elicit_client::audit::Audit;
+/// use mcp_elicit_client::audit::AuditLog;
 ///
-/// let audit = Arc::new(Audit::new(std::io::stderr()));
+/// let audit = Arc::new(AuditLog::new(std::io::stderr()));
 /// let settings = ClientSettings::default().observer(Arc::clone(&audit));
 /// // Later: how many questions came, and how they ended.
 /// println!("{:?}", audit.counters());
 /// ```
-pub struct Audit<W> {
+pub struct AuditLog<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
     counters: Mutex<AuditCounters>,
 }
 
-impl<W: Write + Send + 'static> Audit<W> {
+impl<W: Write + Send + 'static> AuditLog<W> {
     /// Writes to `out`, flushing after each line. [`std::io::sink`] keeps only the counts.
     ///
     /// ```
-    /// use mcp_elicit_client::audit::Audit;
+    /// use mcp_elicit_client::audit::AuditLog;
     ///
-    /// let counts_only = Audit::new(std::io::sink());
+    /// let counts_only = AuditLog::new(std::io::sink());
     /// # let _ = counts_only.counters();
     /// ```
     pub fn new(out: W) -> Self {
@@ -57,9 +57,9 @@ impl<W: Write + Send + 'static> Audit<W> {
     /// Returns the number of events of each kind so far, and the times that questions were open.
     ///
     /// ```
-    /// use mcp_elicit_client::audit::Audit;
+    /// use mcp_elicit_client::audit::AuditLog;
     ///
-    /// println!("{:?}", Audit::new(std::io::sink()).counters());
+    /// println!("{:?}", AuditLog::new(std::io::sink()).counters());
     /// ```
     pub fn counters(&self) -> AuditCounters {
         locked(&self.counters).clone()
@@ -127,13 +127,13 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl<W> std::fmt::Debug for Audit<W> {
+impl<W> std::fmt::Debug for AuditLog<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Audit").finish_non_exhaustive()
+        f.debug_struct("AuditLog").finish_non_exhaustive()
     }
 }
 
-impl<W: Write + Send + 'static> Observer for Audit<W> {
+impl<W: Write + Send + 'static> Observer for AuditLog<W> {
     fn asked(&self, question: &Question) {
         locked(&self.open).insert(question.id(), Instant::now());
         self.write(AuditEvent::Asked, Some(question), |_| {});
@@ -148,7 +148,8 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
         let open_ms = self.open_for(Some(question));
         self.write(turn, Some(question), |record| {
             record.responder = answer.by().map(str::to_owned);
-            record.insisted = answer.allows_credentials() && !record.suspicious.is_empty();
+            record.credential_allowed =
+                answer.allows_credentials() && !record.suspicious.is_empty();
             record.reason = answer.reason().map(str::to_owned);
             record.open_ms = open_ms;
         });
@@ -173,20 +174,20 @@ fn turn_of(why: &QuestionError) -> AuditEvent {
         | QuestionError::TooMuch(_)
         | QuestionError::CredentialNotAllowed { .. } => AuditEvent::Refused,
         QuestionError::TimedOut { .. }
-        | QuestionError::Nobody {
+        | QuestionError::NoResponder {
             why: ResponderError::TimedOut { .. } | ResponderError::Expired,
             ..
         } => AuditEvent::TimedOut,
         QuestionError::Withdrawn { .. }
-        | QuestionError::Nobody {
+        | QuestionError::NoResponder {
             why: ResponderError::Withdrawn { .. },
             ..
         } => AuditEvent::Withdrawn,
         QuestionError::WrongAnswer(_)
-        | QuestionError::Nobody {
+        | QuestionError::NoResponder {
             why: ResponderError::Refused { .. },
             ..
         } => AuditEvent::Wrong,
-        QuestionError::Nobody { .. } => AuditEvent::Nobody,
+        QuestionError::NoResponder { .. } => AuditEvent::NoResponder,
     }
 }

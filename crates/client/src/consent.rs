@@ -55,18 +55,17 @@ pub struct Consent {
 /// use mcp_elicit_client::consent::{AllowedMode, Credentials, Rule};
 /// use mcp_elicit_client::core::link::Link;
 ///
-/// let rule = Rule {
-///     modes: Some(vec![AllowedMode::Url]),
-///     hosts: Some(vec!["example.com".to_owned()]),
-///     credentials: Some(Credentials::Refuse),
-///     ..Rule::default()
-/// };
+/// let mut rule = Rule::default();
+/// rule.modes = Some(vec![AllowedMode::Url]);
+/// rule.hosts = Some(vec!["example.com".to_owned()]);
+/// rule.credentials = Some(Credentials::Refuse);
 /// assert!(rule.allows_link(&Link::parse("https://pay.example.com/7")?).is_ok());
 /// assert!(rule.allows_link(&Link::parse("https://example.org/7")?).is_err());
 /// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Rule {
     /// A standing answer in place of asking.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +102,7 @@ pub struct Rule {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum StandingAnswer {
     /// Ask each time.
     #[default]
@@ -123,6 +123,7 @@ pub enum StandingAnswer {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AllowedMode {
     /// Fill in a form.
     Form,
@@ -142,6 +143,7 @@ pub enum AllowedMode {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Credentials {
     /// It is shown with a warning, and an acceptance counts only when the person allows the credential to be sent.
     #[default]
@@ -164,10 +166,10 @@ pub enum Credentials {
 pub enum ConsentError {
     /// The text is not a policy.
     #[error("the consent policy cannot be read: {0}")]
-    Unreadable(#[from] toml::de::Error),
+    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// It holds what TOML has no words for: a limit above 2^63.
     #[error("the consent policy cannot be written: {0}")]
-    Unwritable(#[from] toml::ser::Error),
+    Unwritable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// The part of a question that a rule forbids.
@@ -176,7 +178,8 @@ pub enum ConsentError {
 /// use mcp_elicit_client::consent::{PolicyViolation, Rule};
 /// use mcp_elicit_client::core::form::{FieldBuilder, Form};
 ///
-/// let rule = Rule { fields: Some(vec!["name".to_owned()]), ..Rule::default() };
+/// let mut rule = Rule::default();
+/// rule.fields = Some(vec!["name".to_owned()]);
 /// let form = Form::builder().field("age", FieldBuilder::integer()).build()?;
 /// assert_eq!(rule.allows_form(&form, &[]), Err(PolicyViolation::Fields(vec!["age".to_owned()])));
 /// # Ok::<(), mcp_elicit_client::core::form::Defects>(())
@@ -218,7 +221,7 @@ impl Consent {
     /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, ConsentError> {
-        Ok(toml::from_str(text)?)
+        toml::from_str(text).map_err(|error| ConsentError::Unreadable(error.into()))
     }
 
     /// The policy as [`from_toml`](Self::from_toml) reads it, for the code that stores it.
@@ -233,7 +236,7 @@ impl Consent {
     /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
     /// ```
     pub fn to_toml(&self) -> Result<String, ConsentError> {
-        Ok(toml::to_string(self)?)
+        toml::to_string(self).map_err(|error| ConsentError::Unwritable(error.into()))
     }
 
     /// Returns what is allowed to the server that the client calls `name`.
@@ -291,7 +294,8 @@ impl Rule {
     /// ```
     /// use mcp_elicit_client::consent::Rule;
     ///
-    /// let rule = Rule { pending: Some(2), ..Rule::default() };
+    /// let mut rule = Rule::default();
+    /// rule.pending = Some(2);
     /// assert_eq!(rule.limits().pending, 2);
     /// ```
     pub fn limits(&self) -> Limits {
@@ -307,7 +311,8 @@ impl Rule {
     /// ```
     /// use mcp_elicit_client::consent::{AllowedMode, Rule};
     ///
-    /// let rule = Rule { modes: Some(vec![AllowedMode::Form]), ..Rule::default() };
+    /// let mut rule = Rule::default();
+    /// rule.modes = Some(vec![AllowedMode::Form]);
     /// assert!(rule.modes().form && !rule.modes().url);
     /// ```
     pub fn modes(&self) -> Capability {
@@ -358,7 +363,8 @@ impl Rule {
     /// use mcp_elicit_client::consent::Rule;
     /// use mcp_elicit_client::core::link::Link;
     ///
-    /// let rule = Rule { hosts: Some(vec!["example.com".to_owned()]), ..Rule::default() };
+    /// let mut rule = Rule::default();
+    /// rule.hosts = Some(vec!["example.com".to_owned()]);
     /// assert!(rule.allows_link(&Link::parse("https://pay.example.com/")?).is_ok());
     /// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
     /// ```

@@ -37,7 +37,7 @@ use crate::raw_params;
 /// let settings = ClientSettings::default().responder(Script::decline());
 /// let eliciting = ElicitingClient::new((), "calendar", settings);
 /// assert_eq!(eliciting.inner(), &());
-/// assert!(eliciting.person().pending().is_empty());
+/// assert!(eliciting.queue().pending().is_empty());
 /// ```
 pub struct ElicitingClient<H> {
     inner: Arc<H>,
@@ -131,8 +131,8 @@ impl<H> ElicitingClient<H> {
     }
 
     /// Returns the queue for this server's questions.
-    pub fn person(&self) -> &QuestionQueue {
-        self.dispatcher.person()
+    pub fn queue(&self) -> &QuestionQueue {
+        self.dispatcher.queue()
     }
 
     /// Permanently declines this server's questions. Returns the policy with that decision, for the code that stores it.

@@ -39,6 +39,12 @@ pub mod tls;
 pub use mcp_elicit_forms as forms;
 pub use {mcp_elicit_core as core, rmcp};
 
+/// The types of headers in [`ConnectOptions::headers`].
+#[cfg(feature = "http")]
+pub use ::http::{HeaderName, HeaderValue};
+/// The type of [`CallOptions::stop`].
+pub use tokio_util::sync::CancellationToken;
+
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};
 #[cfg(any(feature = "process", feature = "http"))]

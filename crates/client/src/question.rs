@@ -45,7 +45,7 @@ pub struct Question {
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) withdrawal: Withdrawal,
-    pub(crate) person: QuestionQueue,
+    pub(crate) queue: QuestionQueue,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -79,7 +79,7 @@ impl Question {
         shown: view::QuestionView,
         request: ElicitRequest,
         revision: Revision,
-        person: QuestionQueue,
+        queue: QuestionQueue,
     ) -> (Self, Withdrawal) {
         let suspicions = match shown.as_form() {
             Some(form) => secrecy::inspect(form, request.message()),
@@ -93,7 +93,7 @@ impl Question {
             revision,
             suspicions,
             withdrawal: withdrawal.clone(),
-            person,
+            queue,
         };
         (question, withdrawal)
     }
@@ -319,7 +319,7 @@ impl Question {
     /// }
     /// ```
     pub fn waiting(&self) -> watch::Receiver<usize> {
-        self.person.watch()
+        self.queue.watch()
     }
 
     /// The questions that wait behind this one for the same person, in their order, as a frontend shows them.
@@ -331,7 +331,7 @@ impl Question {
     /// }
     /// ```
     pub fn behind(&self) -> Vec<view::PendingView> {
-        self.person.behind(self.id)
+        self.queue.behind(self.id)
     }
 
     /// Why the question was withdrawn, once it was.

@@ -113,10 +113,7 @@ async fn tasks_are_declared_only_where_they_are_followed() {
         }
         let (read, write) = tokio::io::split(ours);
         let mut server = Server::over(theirs);
-        let options = ConnectOptions {
-            revision: Some(ROUNDS),
-            ..ConnectOptions::default()
-        };
+        let options = ConnectOptions::default().revision(ROUNDS);
         let opened = Connection::over(read, write, eliciting, &options);
         let (opened, declared) = tokio::join!(opened, server.greet(ROUNDS));
         assert!(opened.is_ok());
@@ -166,7 +163,7 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
                 .await;
         };
         let (called, ()) = tokio::join!(call(&connection), serving);
-        let Err(CallError::Question(QuestionError::Nobody {
+        let Err(CallError::Question(QuestionError::NoResponder {
             why: ResponderError::Refused { violations },
             ..
         })) = called
@@ -372,7 +369,7 @@ async fn a_server_that_does_not_listen_is_left() {
     };
     let (called, _) = tokio::join!(calling, serve_rounds(&mut server, changing));
     assert!(
-        matches!(called, Err(CallError::TooManyRounds { most: 4 })),
+        matches!(called, Err(CallError::TooManyRounds { limit: 4 })),
         "{called:?}"
     );
 }
@@ -462,10 +459,7 @@ async fn a_visit_that_a_task_requires_is_made_too() {
         assert_eq!(second["params"]["task"], json!({}));
         server.result(&second["id"], done()).await;
     };
-    let options = CallOptions {
-        as_task: true,
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().as_task(true);
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
     assert!(called.is_ok(), "{called:?}");
 }
@@ -490,7 +484,7 @@ async fn a_server_that_wants_new_visits_without_end_is_left() {
     };
     let (called, ()) = tokio::join!(call(&connection), serving);
     assert!(
-        matches!(called, Err(CallError::TooManyRounds { most: 2 })),
+        matches!(called, Err(CallError::TooManyRounds { limit: 2 })),
         "{called:?}"
     );
 }

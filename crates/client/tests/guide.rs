@@ -106,10 +106,10 @@ fn several_servers_have_responders_of_their_own() {
         let routing = Routing::new()
             .everywhere(Terminal::detect()?)
             .server("ci", Defaults);
-        let person = QuestionQueue::new();
+        let queue = QuestionQueue::new();
         let mut hosts = Vec::new();
         for name in ["ci", "deployer"] {
-            let mut settings = ClientSettings::default().person(person.clone());
+            let mut settings = ClientSettings::default().queue(queue.clone());
             if let Some(responder) = routing.responder(name) {
                 settings = settings.responder(responder);
             }

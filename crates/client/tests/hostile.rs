@@ -57,7 +57,7 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
     let person = QuestionQueue::new();
     let settings = ClientSettings::default()
         .responder(responder)
-        .person(person.clone());
+        .queue(person.clone());
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;
@@ -170,20 +170,13 @@ async fn a_server_that_goes_away_in_the_middle_of_a_question_takes_it_off_the_sc
 async fn a_server_that_never_answers_is_left_in_time() {
     let (client, _server) = pipe(ClientSettings::default());
     let within = std::time::Duration::from_millis(300);
-    let opened = client(ConnectOptions {
-        within,
-        ..ConnectOptions::default()
-    })
-    .await;
+    let opened = client(ConnectOptions::default().within(within)).await;
     assert!(
         matches!(opened, Err(ConnectError::TimedOut { .. })),
         "{opened:?}"
     );
     let (connection, _server, _) = connected(PUSHED, ClientSettings::default()).await;
-    let options = CallOptions {
-        silence: Some(within),
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().silence(within);
     let called = connection.call_tool("go", Map::new(), &options).await;
     assert!(
         matches!(called, Err(CallError::Silent { .. })),

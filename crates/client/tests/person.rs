@@ -99,7 +99,7 @@ async fn a_no_for_good_to_one_server_is_not_lost_when_another_gets_one() {
         .into_iter()
         .map(|name| {
             let settings = ClientSettings::default()
-                .person(person.clone())
+                .queue(person.clone())
                 .consent(policy.clone())
                 .observer(Arc::clone(&keeper));
             ElicitingClient::new((), name, settings)
@@ -130,7 +130,7 @@ fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
     std::thread::scope(|scope| {
         for name in &names {
             let settings = ClientSettings::default()
-                .person(person.clone())
+                .queue(person.clone())
                 .observer(Arc::clone(&keeper));
             scope.spawn(move || ElicitingClient::new((), name, settings).decline_always());
         }
@@ -182,10 +182,7 @@ async fn asked_once(
         let told = server.request("notifications/cancelled").await;
         assert_eq!(told["params"]["requestId"], request["id"]);
     };
-    let options = CallOptions {
-        as_task,
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().as_task(as_task);
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
     called.expect_err("the call has no result")
 }
@@ -217,7 +214,7 @@ async fn an_interrupted_question_ends_the_call_in_one_way() {
             assert!(
                 matches!(
                     &error,
-                    CallError::Question(QuestionError::Nobody { why, .. }) if format!("{why:?}").starts_with(name)
+                    CallError::Question(QuestionError::NoResponder { why, .. }) if format!("{why:?}").starts_with(name)
                 ),
                 "{which}: {error:?}"
             );
@@ -265,7 +262,7 @@ async fn what_waits_is_seen_with_its_origin_its_call_and_its_first_words() {
     let person = QuestionQueue::new();
     let settings = ClientSettings::default()
         .responder(responder)
-        .person(person.clone());
+        .queue(person.clone());
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let looking = async {
         shown.notified().await;
@@ -343,7 +340,7 @@ async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
         assert!(
             matches!(
                 called,
-                Err(CallError::Question(QuestionError::Nobody {
+                Err(CallError::Question(QuestionError::NoResponder {
                     why: ResponderError::Interrupted,
                     ..
                 }))

@@ -5,7 +5,7 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_client::audit::{Audit, AuditEvent};
+use mcp_elicit_client::audit::{AuditEvent, AuditLog};
 use mcp_elicit_client::responder::{
     Callback, Chain, Command, Defaults, Fallback, Responder, ResponderError, Script, Webhook,
 };
@@ -223,7 +223,7 @@ async fn a_web_service_that_fails_declines_nothing() {
 
 #[tokio::test]
 async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
-    let audit = Arc::new(Audit::new(std::io::sink()));
+    let audit = Arc::new(AuditLog::new(std::io::sink()));
     // Both are asked before the first of them finds nobody, which ends the call.
     let responder = Callback::forms(async |question: Question| {
         if question.message() == "Where?" {
@@ -254,7 +254,7 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
     assert_eq!(
         (
             of(AuditEvent::Asked),
-            of(AuditEvent::Nobody),
+            of(AuditEvent::NoResponder),
             of(AuditEvent::Withdrawn)
         ),
         (2, 1, 1)
@@ -303,7 +303,7 @@ impl std::io::Write for Shared {
 #[tokio::test]
 async fn the_audit_tells_everything_but_what_was_said() {
     let log = Shared::default();
-    let audit = Arc::new(Audit::new(log.clone()));
+    let audit = Arc::new(AuditLog::new(log.clone()));
     let said =
         Script::from_json(r#"[{"action":"accept","content":{"place":"secretplace"}}]"#).unwrap();
     answer_of(

@@ -56,7 +56,7 @@ pub struct NewQuestion {
     /// Names of the form's fields.
     pub fields: Vec<String>,
     /// Warnings for a person, in words.
-    pub cautions: Vec<String>,
+    pub warnings: Vec<String>,
     /// The place at which it is shown first.
     pub via: AskedVia,
     /// The server's `serverInfo`, JSON.

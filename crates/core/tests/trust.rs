@@ -190,7 +190,7 @@ proptest! {
         let again = again.expect("checked above");
         prop_assert_eq!(again.as_str(), link.as_str());
         prop_assert_eq!(again.host(), link.host());
-        for caution in link.cautions() {
+        for caution in link.warnings() {
             prop_assert!(!caution.to_string().chars().any(char::is_control), "{}", caution);
         }
     }
@@ -199,7 +199,7 @@ proptest! {
     fn a_person_who_types_with_at_sign_sees_the_real_host(user in "[a-z.]{1,12}", host in "[a-z]{1,10}\\.(com|org|net)") {
         let link = Link::parse(&format!("https://{user}@{host}/")).expect("a link");
         prop_assert_eq!(link.host().ascii(), host.as_str());
-        prop_assert!(link.cautions().iter().any(|caution| caution.code() == "userinfo"));
+        prop_assert!(link.warnings().iter().any(|caution| caution.code() == "userinfo"));
     }
 
     #[test]

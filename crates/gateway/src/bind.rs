@@ -344,7 +344,7 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
 }
 
 /// Returns `true` if it is known of each person whether they are the caller.
-fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool {
+fn is_matched(people: &People, caller: &callers::ProvenCaller, found: &Caller) -> bool {
     match caller.person() {
         CallingPerson::Unknown => false,
         CallingPerson::LocalUser => !found.person.is_empty(),
@@ -354,7 +354,7 @@ fn is_matched(people: &People, caller: &callers::Caller, found: &Caller) -> bool
 }
 
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
-pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, Vec<String>) {
+pub(crate) fn identified(people: &People, caller: &callers::ProvenCaller) -> (Caller, Vec<String>) {
     let person = match caller.person() {
         CallingPerson::LocalUser => people.local_person(caller.subject()).unwrap_or_default(),
         CallingPerson::Subject => people
@@ -373,9 +373,9 @@ pub(crate) fn identified(people: &People, caller: &callers::Caller) -> (Caller, 
         client: caller.client().to_owned(),
         person: person.to_owned(),
         kind: match caller.kind() {
-            callers::CallerKind::Local => CallerKind::Local,
-            callers::CallerKind::Subject | callers::CallerKind::Unverified => CallerKind::Subject,
-            callers::CallerKind::Key => CallerKind::Key,
+            callers::ProofKind::Local => CallerKind::Local,
+            callers::ProofKind::Subject | callers::ProofKind::Unverified => CallerKind::Subject,
+            callers::ProofKind::Key => CallerKind::Key,
         },
     };
     (found, groups.into_iter().collect())
@@ -479,7 +479,7 @@ mod tests {
         let key = IdentityKey::random().unwrap();
         let (teams, changes) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()), key);
         // A program's own, so that `not-caller` excludes nobody.
-        let caller = CurrentCaller::new(callers::Caller::of_program("0"));
+        let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
         (
             Binding::new(teams, server("k"), caller, Duration::from_hours(24)),
             changes,
@@ -644,7 +644,7 @@ mod tests {
             let rules = Arc::new(Rules::parse(FILE).unwrap());
             let (teams, changes) = Teams::new(rules, binding.teams.key().clone());
             let id = if person.is_empty() { "0" } else { person };
-            let caller = CurrentCaller::new(callers::Caller::of_program(id));
+            let caller = CurrentCaller::new(callers::ProvenCaller::of_program(id));
             let usual = Duration::from_hours(24);
             (
                 Binding::new(teams, server(server_key), caller, usual),

@@ -7,9 +7,8 @@ use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
-use mcp_elicit_core::wire::CallKind as Calls;
 use mcp_elicit_core::wire::{ElicitRequest, Mode};
-use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
+use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
     Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
@@ -263,7 +262,7 @@ impl RecordQuestionStore {
         }
         let noted = self
             .record
-            .audit_event(Event::Insisted, Some(&row.id), Some(by));
+            .audit_event(Event::CredentialAllowed, Some(&row.id), Some(by));
         if let Err(fault) = noted.await {
             tracing::error!(%fault, "an answer to a form that asks for a credential is not in the audit");
         }
@@ -282,9 +281,9 @@ impl RecordQuestionStore {
     }
 
     fn call(&self, row: &Row) -> Option<CallView> {
-        let kind = kind_of(row.body.kind?);
+        let kind = row.body.kind?;
         let mut candidates = self.record.candidates(row).into_iter().map(|one| {
-            let call = CallView::new(kind_of(one.kind), one.target);
+            let call = CallView::new(one.kind, one.target);
             match one.arguments {
                 Some(arguments) => call.with_json(arguments),
                 None => call,
@@ -457,16 +456,8 @@ fn has_named_caller(row: &Row) -> bool {
 /// The summary without the words of the message.
 fn outline(summary: QuestionSummary) -> QuestionSummary {
     QuestionSummary {
-        gist: "addressed to others".to_owned(),
+        excerpt: "addressed to others".to_owned(),
         ..summary
-    }
-}
-
-fn kind_of(kind: Calls) -> CallKind {
-    match kind {
-        Calls::Prompt => CallKind::Prompt,
-        Calls::Resource => CallKind::Resource,
-        Calls::Tool => CallKind::Tool,
     }
 }
 

@@ -130,7 +130,7 @@ async fn asked(
         candidates: Vec::new(),
         request: ElicitRequest::form("Who?", &schema),
         fields: vec!["name".to_owned()],
-        cautions: Vec::new(),
+        warnings: Vec::new(),
         via: AskedVia::People,
         server_info: None,
         client_info: None,

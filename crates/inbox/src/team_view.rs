@@ -113,7 +113,7 @@ pub async fn team_view(
                 text: comment.text,
             })
             .collect(),
-        course: history::of(record, now, row, team).await?,
+        history: history::of(record, now, row, team).await?,
         entered,
     }))
 }

@@ -36,7 +36,7 @@ impl Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// See the course of the questions of own calls, and who is asked.
-    SeeOwnCourse,
+    SeeOwnHistory,
     /// See a question, its arguments and its comments.
     SeeQuestion,
     /// See answers that were entered, before the question is complete.
@@ -100,7 +100,7 @@ use Cell::{IfAddressed, No, Own, Yes};
 /// The table: for each action one cell for each of [`ROLES`].
 pub const TABLE: [(Action, [Cell; 6]); 9] = [
     //                       none caller       addressed other auditor admin
-    (Action::SeeOwnCourse, [No, Yes, No, No, No, No]),
+    (Action::SeeOwnHistory, [No, Yes, No, No, No, No]),
     (Action::SeeQuestion, [No, Own, Yes, No, No, No]),
     (Action::SeeEntered, [No, No, Yes, No, No, No]),
     (Action::Act, [No, IfAddressed, Yes, No, No, No]),
@@ -196,7 +196,7 @@ mod tests {
 
     /// The table once more, as the documentation has it, so that a slip in one of the two is seen.
     const EXPECTED: &str = "
-        SeeOwnCourse   - y - - - -
+        SeeOwnHistory   - y - - - -
         SeeQuestion    - o y - - -
         SeeEntered     - - y - - -
         Act            - a y - - -
@@ -282,6 +282,6 @@ mod tests {
                 hides_edited: false
             })
         );
-        assert!(may(both, Action::SeeOwnCourse).is_ok());
+        assert!(may(both, Action::SeeOwnHistory).is_ok());
     }
 }

@@ -126,7 +126,7 @@ impl Record {
                 target: calling.map(|calling| calling.target.clone()),
                 others: asked.others.clone(),
                 fields: asked.fields.clone(),
-                cautions: asked.cautions.clone(),
+                cautions: asked.warnings.clone(),
                 at_client: asked.via == AskedVia::Client,
             }),
             arguments,

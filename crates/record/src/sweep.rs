@@ -91,7 +91,7 @@ impl Record {
         if self.is_exclusive_elsewhere(row) {
             return Ok(());
         }
-        let why = Lapse::KeptTooLong;
+        let why = Lapse::Expired;
         let change = RowChange::step(Transition::Lapse { why });
         self.apply_to(row, &change).await?;
         Ok(())

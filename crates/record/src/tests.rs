@@ -64,7 +64,7 @@ fn asked(message: &str) -> NewQuestion {
         candidates: Vec::new(),
         request: ElicitRequest::form(message, &form().emit(Revision::LATEST).unwrap()),
         fields: vec!["name".to_owned()],
-        cautions: Vec::new(),
+        warnings: Vec::new(),
         via: AskedVia::People,
         server_info: None,
         client_info: None,

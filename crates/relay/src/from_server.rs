@@ -55,7 +55,7 @@ impl Relay {
             self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
             return ServerForward::Handled;
         }
-        self.forward_beside(via)
+        self.forward_in_session(via)
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
@@ -93,7 +93,7 @@ impl Relay {
     }
 
     /// To the stream of the call it came with, or to the session's.
-    pub(crate) fn forward_beside(&self, via: Option<CallId>) -> ServerForward {
+    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
         let stream = via
             .and_then(|key| self.calls.get(key))
             .and_then(Call::stream);
@@ -136,14 +136,14 @@ impl Relay {
             ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
-                self.forward_beside(via)
+                self.forward_in_session(via)
             }
             _ if resembles_question(method) => {
                 // A client that is not strict may take it for a question, which nobody has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
-            _ => self.forward_beside(via),
+            _ => self.forward_in_session(via),
         }
     }
 
@@ -168,7 +168,7 @@ impl Relay {
         params: &RawValue,
     ) -> ServerForward {
         if self.judge_status(now, params).is_ok() {
-            return self.forward_beside(via);
+            return self.forward_in_session(via);
         }
         tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
         ServerForward::Handled
@@ -186,7 +186,7 @@ impl Relay {
             .as_ref()
             .and_then(|token| self.calls.by_upstream_token(token))
         else {
-            return self.forward_beside(via);
+            return self.forward_in_session(via);
         };
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
@@ -223,7 +223,7 @@ impl Relay {
             if let Some(id) = &id {
                 self.server_requests.end(id);
             }
-            return self.forward_beside(via);
+            return self.forward_in_session(via);
         };
         self.drop_question(key, Ending::WithdrawnByServer);
         ServerForward::Handled
@@ -551,7 +551,7 @@ impl Relay {
         if is_whole && !self.client.knows_completion() {
             return ServerForward::Handled;
         }
-        self.forward_beside(via)
+        self.forward_in_session(via)
     }
 }
 

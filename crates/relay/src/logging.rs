@@ -67,7 +67,7 @@ impl Relay {
         let server_keeps_to_it = self.server.asks_in_results();
         let one_way = via.is_some() || !self.settings.client_streams;
         if !self.client.answers_with_retries() || (server_keeps_to_it && one_way) {
-            return self.forward_beside(via);
+            return self.forward_in_session(via);
         }
         let level = frame.member(FramePart::Params, "level");
         let Some(level) = level.and_then(LogLevel::read) else {

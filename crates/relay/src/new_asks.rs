@@ -22,7 +22,7 @@ pub(crate) struct Checked {
     /// The form, where it has one.
     pub(crate) form: Option<Form>,
     /// Warnings for a person.
-    cautions: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Relay {
@@ -49,7 +49,7 @@ impl Relay {
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
-        let Checked { form, cautions } =
+        let Checked { form, warnings } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
         let QuestionPlan { planned, past } = if origin == Origin::Approval {
@@ -99,7 +99,7 @@ impl Relay {
                 .flat_map(Form::fields)
                 .map(|field| field.name().to_owned())
                 .collect(),
-            cautions,
+            warnings,
             via: place,
             server_info: self.server.info(),
             client_info: self.client.info(),
@@ -271,20 +271,20 @@ pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
         ElicitRequest::Form { schema, .. } => {
             let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
-            let cautions = secrecy::inspect_request(request, &form)
+            let warnings = secrecy::inspect_request(request, &form)
                 .iter()
                 .map(ToString::to_string)
                 .collect();
             Ok(Checked {
                 form: Some(form),
-                cautions,
+                warnings,
             })
         }
         ElicitRequest::Url { url, .. } => {
             let link = Link::parse(url).map_err(PeerFault::IllegalLink)?;
             Ok(Checked {
                 form: None,
-                cautions: link.cautions().iter().map(ToString::to_string).collect(),
+                warnings: link.warnings().iter().map(ToString::to_string).collect(),
             })
         }
     }

@@ -47,7 +47,7 @@ impl Relay {
         });
         let shown = self.shown_by_client();
         let turn = self.turns.turn_of(rule, kind, &target, shown, others);
-        if let (Turn::Own | Turn::Beside, Some(call)) = (turn, self.calls.get_mut(key)) {
+        if let (Turn::Own | Turn::Shared, Some(call)) = (turn, self.calls.get_mut(key)) {
             call.set_turn(turn == Turn::Own);
         }
         turn == Turn::Waits

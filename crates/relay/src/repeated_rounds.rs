@@ -3,7 +3,7 @@
 //!
 //! The answers of a repeated round must be those that were given: they are in the record and with the server already.
 
-use mcp_elicit_core::wire::call_frame::canonical;
+use mcp_elicit_core::wire::canonical;
 use mcp_elicit_core::wire::{InputRequired, InputResponses, message};
 
 use crate::request_state::{CallBinding, StateClaims};

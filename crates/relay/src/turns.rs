@@ -37,7 +37,7 @@ pub(crate) enum Turn {
     /// It has its own.
     Own,
     /// It goes beside calls that all wait for an answer.
-    Beside,
+    Shared,
     /// It has to wait.
     Waits,
 }
@@ -103,7 +103,7 @@ impl Turns {
             Turn::Own
         } else if all_wait && !self.askers.knows(kind, target) {
             // A waiting question blocks no call of a tool that was not seen to ask.
-            Turn::Beside
+            Turn::Shared
         } else {
             Turn::Waits
         }
@@ -183,7 +183,7 @@ mod tests {
         let turns = Turns::new(AskingTargets::default());
         assert_eq!(turn(&turns, Rule::Single, "a", &[]), Turn::Own);
         assert_eq!(turn(&turns, Rule::Single, "a", &[WORKS]), Turn::Waits);
-        assert_eq!(turn(&turns, Rule::Single, "a", &[WAITS]), Turn::Beside);
+        assert_eq!(turn(&turns, Rule::Single, "a", &[WAITS]), Turn::Shared);
         assert_eq!(
             turn(&turns, Rule::Single, "a", &[WAITS, WORKS]),
             Turn::Waits

@@ -107,7 +107,7 @@ mod tests {
         let environments = Environments {
             taken: Arc::new([8080].into()),
         };
-        let person = ScriptedUser::who(answers.into_iter().map(ScriptedAnswer::accept));
+        let person = ScriptedUser::answering(answers.into_iter().map(ScriptedAnswer::accept));
         let result = person.run(|elicit| environments.configure(elicit)).await;
         (result.unwrap(), person)
     }

@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_yes_deletes() {
-        let (said, left) = delete(&ScriptedUser::who([ScriptedAnswer::accept(
+        let (said, left) = delete(&ScriptedUser::answering([ScriptedAnswer::accept(
             json!({ "confirm": true }),
         )]))
         .await;
@@ -100,7 +100,7 @@ mod tests {
             ScriptedAnswer::Cancel,
             ScriptedAnswer::Silence,
         ] {
-            let (said, left) = delete(&ScriptedUser::who([answer])).await;
+            let (said, left) = delete(&ScriptedUser::answering([answer])).await;
             assert!(said.is_err());
             assert_eq!(left, 1);
         }

@@ -125,7 +125,7 @@ mod tests {
     async fn what_is_set_is_shown_and_what_is_changed_is_kept() {
         let workflow = Workflow(Arc::new(Mutex::new(usual())));
         let dark = json!({ "notifications": true, "theme": "dark", "max_file_size": 10 });
-        let person = ScriptedUser::who([
+        let person = ScriptedUser::answering([
             ScriptedAnswer::accept(dark.clone()),
             ScriptedAnswer::accept(dark),
         ]);
@@ -143,7 +143,7 @@ mod tests {
     async fn whoever_says_no_keeps_everything_as_it_is() {
         for answer in [ScriptedAnswer::Decline, ScriptedAnswer::Cancel] {
             let workflow = Workflow(Arc::new(Mutex::new(usual())));
-            let person = ScriptedUser::who([answer]);
+            let person = ScriptedUser::answering([answer]);
             assert_eq!(change(&person, &workflow).await, "Nothing was changed");
             assert_eq!(workflow.current(), usual());
         }

@@ -64,7 +64,7 @@ mod tests {
     #[tokio::test]
     async fn a_trip_is_booked_after_a_yes() {
         let stay = serde_json::json!({ "place": "Rome", "nights": 3 });
-        let user = ScriptedUser::who([ScriptedAnswer::accept(stay), ScriptedAnswer::yes()]);
+        let user = ScriptedUser::answering([ScriptedAnswer::accept(stay), ScriptedAnswer::yes()]);
         let said = user
             .run(|elicit| super::Planner.plan(elicit))
             .await

@@ -124,7 +124,7 @@ mod tests {
         answers: impl IntoIterator<Item = ScriptedAnswer>,
     ) -> (Result<String, ElicitError>, Vec<String>, usize) {
         let projects = Projects::default();
-        let person = ScriptedUser::who(answers);
+        let person = ScriptedUser::answering(answers);
         let said = person.run(|elicit| projects.set_up(elicit)).await.unwrap();
         let made = projects.0.lock().unwrap().clone();
         (said, made, person.asked().len())

@@ -234,7 +234,7 @@ fn accepted<T>(
             Verdict::Decision(Decision::Answer(answer), AuditEvent::Answered)
         }
         ReadResult::No => {
-            Verdict::Decision(Decision::Not(RefusalKind::SaidNo), AuditEvent::Answered)
+            Verdict::Decision(Decision::Not(RefusalKind::AnsweredNo), AuditEvent::Answered)
         }
         ReadResult::Misfit(why) => Verdict::Wrong(why.into()),
         ReadResult::Refused(reasons) => Verdict::Wrong(reasons.into()),
@@ -283,16 +283,15 @@ fn note(
     let mode = question.mode();
     tracing::info!(target: "mcp_elicit", %turn, method = call.method, name = %call.name, %mode, backend);
     let Some(audit) = &settings.audit else { return };
-    audit.record(&AuditRecord {
-        method: Some(call.method.to_owned()),
-        name: Some(call.name.clone()),
-        mode: Some(mode),
-        backend: Some(backend.to_owned()),
-        principal: call.principal.clone(),
-        fields: question.fields(),
-        host: question.host(),
-        open_ms: open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX)),
-        reason,
-        ..AuditRecord::new(turn, Timestamp::from_millis(settings.now_ms()))
-    });
+    let mut record = AuditRecord::new(turn, Timestamp::from_millis(settings.now_ms()));
+    record.method = Some(call.method.to_owned());
+    record.name = Some(call.name.clone());
+    record.mode = Some(mode);
+    record.backend = Some(backend.to_owned());
+    record.principal.clone_from(&call.principal);
+    record.fields = question.fields();
+    record.host = question.host();
+    record.open_ms = open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX));
+    record.reason = reason;
+    audit.record(&record);
 }

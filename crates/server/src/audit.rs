@@ -94,10 +94,8 @@ mod tests {
     #[test]
     fn a_record_is_a_line_of_json() {
         let lines = JsonLines::new(Vec::new());
-        let record = AuditRecord {
-            name: Some("deploy".into()),
-            ..AuditRecord::new(AuditEvent::TimedOut, Timestamp::from_millis(5))
-        };
+        let mut record = AuditRecord::new(AuditEvent::TimedOut, Timestamp::from_millis(5));
+        record.name = Some("deploy".into());
         lines.record(&record);
         lines.record(&record);
         let text = String::from_utf8(lines.0.into_inner().unwrap()).unwrap();

@@ -45,7 +45,7 @@ use crate::settings::Shared;
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ElicitError> {
-/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
 /// assert_eq!(delete(user.elicit(), "old").await?, "3 branches are left");
 /// # Ok(()) }
 /// ```
@@ -171,7 +171,7 @@ impl Elicit {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::accept(serde_json::json!({ "name": "Ada" }))]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::accept(serde_json::json!({ "name": "Ada" }))]).elicit();
     /// let person = elicit.form::<Person>("Who comes?").await?;
     /// assert_eq!((person.name.as_str(), person.age), ("Ada", None));
     /// # Ok(()) }
@@ -192,7 +192,7 @@ impl Elicit {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let form = Form::builder().field("age", FieldBuilder::integer().minimum(18).required()).build()?;
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::accept(serde_json::json!({ "age": 36 }))]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::accept(serde_json::json!({ "age": 36 }))]).elicit();
     /// let answers = elicit.ask("How old are you?", form).await?;
     /// assert_eq!(answers.get("age"), Some(&36.into()));
     /// # Ok(()) }
@@ -206,7 +206,7 @@ impl Elicit {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::yes()]).elicit();
     /// elicit.confirm("Delete the branch?").await?;
     /// // Only a yes comes here.
     /// # Ok(()) }
@@ -220,7 +220,7 @@ impl Elicit {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::pick("eu")]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::pick("eu")]).elicit();
     /// let region = elicit.choose("Which region?", [("eu", "Europe"), ("us", "United States")]).await?;
     /// assert_eq!(region, "eu");
     /// # Ok(()) }
@@ -255,7 +255,7 @@ impl Elicit {
     /// }
     /// # let found = vec![Flight { number: "A1".into(), price: 90 }, Flight { number: "B2".into(), price: 70 }];
     /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    /// # let user = ScriptedUser::who([ScriptedAnswer::pick("B2")]);
+    /// # let user = ScriptedUser::answering([ScriptedAnswer::pick("B2")]);
     /// # assert_eq!(runtime.block_on(book(user.elicit(), found)).unwrap(), 70);
     /// ```
     pub fn choose_among<T: Clone + Send + 'static, P: Into<ChoiceItem>>(
@@ -275,7 +275,7 @@ impl Elicit {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::picks(["Monday", "Friday"])]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::picks(["Monday", "Friday"])]).elicit();
     /// let days = elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).at_least(1).await?;
     /// assert_eq!(days, ["Monday", "Friday"]);
     /// # Ok(()) }
@@ -295,7 +295,7 @@ impl Elicit {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::Visit]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::Visit]).elicit();
     /// elicit.visit("Please read the terms", "https://example.com/terms").await?;
     /// # Ok(()) }
     /// ```
@@ -375,7 +375,7 @@ impl Elicit {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// # let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// # let elicit = ScriptedUser::answering([ScriptedAnswer::yes()]).elicit();
     /// let draft: String = elicit.step("draft", || async { "draft 7".to_owned() }).await?;
     /// // On 2026-07-28 the handler runs again for the answer, and the draft is the same.
     /// elicit.confirm(format!("Publish {draft}?")).await?;
@@ -474,7 +474,7 @@ impl Elicit {
     pub(crate) fn refused(&self, act: RefusalKind, question: &str) -> ElicitError {
         let mut refusal = Refusal::new(act, question);
         if let Some(text) = &self.call.shared.settings.refusal_text {
-            refusal.said = text(&refusal);
+            refusal.reply = text(&refusal);
         }
         ElicitError::Refused(refusal)
     }

@@ -30,7 +30,7 @@ use serde_json::json;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// assert_eq!(region(ScriptedUser::unavailable().elicit()).await.unwrap(), "eu");
-/// let refuses = ScriptedUser::who([ScriptedAnswer::Decline]);
+/// let refuses = ScriptedUser::answering([ScriptedAnswer::Decline]);
 /// assert!(matches!(region(refuses.elicit()).await, Err(ElicitError::Refused(_))));
 /// # }
 /// ```
@@ -38,7 +38,7 @@ use serde_json::json;
 #[non_exhaustive]
 pub enum ElicitError {
     /// The person was asked and did not say yes.
-    #[error("{}", .0.said)]
+    #[error("{}", .0.reply)]
     Refused(Refusal),
 
     /// The client cannot put this question before a person. Nothing was sent.
@@ -106,35 +106,35 @@ pub enum ElicitError {
 /// ```
 /// use mcp_elicit_server::{Refusal, RefusalKind, ServerSettings};
 ///
-/// let settings = ServerSettings::default().refusal_text(|refusal: &Refusal| match refusal.act {
-///     RefusalKind::Declined => format!("Do not ask again. {}", refusal.said),
-///     _ => refusal.said.clone(),
+/// let settings = ServerSettings::default().refusal_text(|refusal: &Refusal| match refusal.kind {
+///     RefusalKind::Declined => format!("Do not ask again. {}", refusal.reply),
+///     _ => refusal.reply.clone(),
 /// });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The kind of refusal.
-    pub act: RefusalKind,
+    pub kind: RefusalKind,
     /// The question as it was put.
     pub question: String,
     /// The text for the model. [`ServerSettings::refusal_text`](crate::ServerSettings::refusal_text) writes it.
-    pub said: String,
+    pub reply: String,
 }
 
 impl Refusal {
-    pub(crate) fn new(act: RefusalKind, question: &str) -> Self {
-        let said = match act {
+    pub(crate) fn new(kind: RefusalKind, question: &str) -> Self {
+        let reply = match kind {
             RefusalKind::Declined => format!("The user declined to answer \"{question}\"."),
             RefusalKind::Dismissed => {
                 format!("The user dismissed the question \"{question}\" without choosing.")
             }
-            RefusalKind::SaidNo => format!("The user answered no to \"{question}\"."),
+            RefusalKind::AnsweredNo => format!("The user answered no to \"{question}\"."),
         };
         Self {
-            act,
+            kind,
             question: question.to_owned(),
-            said,
+            reply,
         }
     }
 }
@@ -146,21 +146,22 @@ impl Refusal {
 /// use mcp_elicit_server::{ElicitError, RefusalKind};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// # let elicit = ScriptedUser::who([ScriptedAnswer::no()]).elicit();
+/// # let elicit = ScriptedUser::answering([ScriptedAnswer::no()]).elicit();
 /// match elicit.confirm("Deploy?").await {
-///     Err(ElicitError::Refused(refusal)) => assert_eq!(refusal.act, RefusalKind::SaidNo),
+///     Err(ElicitError::Refused(refusal)) => assert_eq!(refusal.kind, RefusalKind::AnsweredNo),
 ///     other => panic!("{other:?}"),
 /// }
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalKind {
     /// `decline`: the person said no to being asked.
     Declined,
     /// `cancel`: the person made no choice.
     Dismissed,
     /// A confirmation was accepted with the answer "no".
-    SaidNo,
+    AnsweredNo,
 }
 
 /// Why the client cannot put a question before a person.
@@ -271,10 +272,10 @@ impl From<ElicitError> for ErrorData {
         // Only a missing capability is called differently on different revisions, and it knows its own.
         let any = Revision::LATEST;
         match unanswered {
-            ElicitError::Refused(refusal) => match refusal.act {
+            ElicitError::Refused(refusal) => match refusal.kind {
                 RefusalKind::Declined => because(PersonFault::Declined, any, &reason),
                 RefusalKind::Dismissed => because(PersonFault::Cancelled, any, &reason),
-                RefusalKind::SaidNo => {
+                RefusalKind::AnsweredNo => {
                     let mut error = because(PersonFault::Declined, any, &reason);
                     // Accepting with "no" is not the action `decline`.
                     error.data =
@@ -355,7 +356,7 @@ impl IntoCallToolResult for ElicitError {
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
         match self {
             Self::Refused(refusal) => {
-                Ok(CallToolResult::error(vec![ContentBlock::text(refusal.said)]).into())
+                Ok(CallToolResult::error(vec![ContentBlock::text(refusal.reply)]).into())
             }
             other => Err(other.into()),
         }

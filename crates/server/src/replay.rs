@@ -33,7 +33,7 @@ use crate::testing::ScriptedAnswer;
 ///     Ok::<_, ElicitError>(run)
 /// };
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
 /// let found = user.run(handler);
 /// # let found = runtime.block_on(found);
 /// assert!(matches!(found, Err(Difference::Result { .. })));

@@ -69,7 +69,7 @@ async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<S
             None => &*USED,
         };
         let first = store
-            .use_up(&state.id, now_ms, state.until_ms)
+            .consume(&state.id, now_ms, state.until_ms)
             .await
             .map_err(store_failed)?;
         if !first {
@@ -117,7 +117,7 @@ async fn write(
     let kept = seal::unguessable()?;
     // Sealed there too: a store may be a file, and what people answered is in it.
     store
-        .keep(&kept, sealed.into_bytes(), now_ms, state.until_ms)
+        .put(&kept, sealed.into_bytes(), now_ms, state.until_ms)
         .await
         .map_err(store_failed)?;
     seal::seal_json(keys, bound, &StoredStateRef { kept })

@@ -12,15 +12,15 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let person = ScriptedUser::who([ScriptedAnswer::pick("Ada"), ScriptedAnswer::yes()]);
+//! let person = ScriptedUser::answering([ScriptedAnswer::pick("Ada"), ScriptedAnswer::yes()]);
 //! assert_eq!(greet(person.elicit()).await.unwrap(), "Hello, Ada");
 //! assert_eq!(person.asked()[1].message, "Greet Ada?");
 //!
-//! let person = ScriptedUser::who([ScriptedAnswer::Decline]);
+//! let person = ScriptedUser::answering([ScriptedAnswer::Decline]);
 //! assert!(matches!(greet(person.elicit()).await, Err(ElicitError::Refused(_))));
 //!
 //! // As on every revision: once, and again from the top for each round of answers.
-//! let person = ScriptedUser::who([ScriptedAnswer::pick("Ada"), ScriptedAnswer::Decline]);
+//! let person = ScriptedUser::answering([ScriptedAnswer::pick("Ada"), ScriptedAnswer::Decline]);
 //! let result = person.run(greet).await.unwrap();
 //! assert!(matches!(result, Err(ElicitError::Refused(_))));
 //! # }
@@ -45,7 +45,7 @@ pub use crate::replay::Difference;
 /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
 /// use serde_json::json;
 ///
-/// let user = ScriptedUser::who([
+/// let user = ScriptedUser::answering([
 ///     ScriptedAnswer::accept(json!({ "environment": "staging" })),
 ///     ScriptedAnswer::Visit,
 ///     ScriptedAnswer::Cancel,
@@ -54,6 +54,7 @@ pub use crate::replay::Difference;
 /// # let _ = user;
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum ScriptedAnswer {
     /// Submits the form with this content, which is checked like any other.
     Accept(Value),
@@ -80,7 +81,7 @@ impl ScriptedAnswer {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// let user = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "staging" }))]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::accept(json!({ "environment": "staging" }))]);
     /// let target = user.elicit().form::<Target>("Where to?").await?;
     /// assert_eq!(target.environment, "staging");
     /// # Ok(()) }
@@ -94,7 +95,7 @@ impl ScriptedAnswer {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
     /// assert!(user.elicit().confirm("Deploy?").await.is_ok());
     /// # }
     /// ```
@@ -107,7 +108,7 @@ impl ScriptedAnswer {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let user = ScriptedUser::who([ScriptedAnswer::no()]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::no()]);
     /// assert!(user.elicit().confirm("Deploy?").await.is_err());
     /// # }
     /// ```
@@ -120,7 +121,7 @@ impl ScriptedAnswer {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// let user = ScriptedUser::who([ScriptedAnswer::pick("eu")]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::pick("eu")]);
     /// assert_eq!(user.elicit().choose("Which region?", ["eu", "us"]).await?, "eu");
     /// # Ok(()) }
     /// ```
@@ -133,7 +134,7 @@ impl ScriptedAnswer {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// let user = ScriptedUser::who([ScriptedAnswer::picks(["eu", "us"])]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::picks(["eu", "us"])]);
     /// assert_eq!(user.elicit().choose_many("Which regions?", ["eu", "us"]).await?, ["eu", "us"]);
     /// # Ok(()) }
     /// ```
@@ -160,7 +161,7 @@ impl std::fmt::Debug for ScriptedAnswer {
 /// ```
 /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-/// let user = ScriptedUser::who([ScriptedAnswer::pick("eu")]);
+/// let user = ScriptedUser::answering([ScriptedAnswer::pick("eu")]);
 /// user.elicit().choose("Which region?", ["eu", "us"]).await?;
 /// let asked = user.asked().remove(0);
 /// assert_eq!(asked.message, "Which region?");
@@ -169,6 +170,7 @@ impl std::fmt::Debug for ScriptedAnswer {
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct AskedQuestion {
     /// The message.
     pub message: String,
@@ -190,7 +192,7 @@ pub struct AskedQuestion {
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
 /// assert_eq!(deploy(user.elicit()).await.unwrap(), "deployed");
 /// assert_eq!(user.asked()[0].message, "Deploy to production?");
 /// # }
@@ -207,10 +209,10 @@ impl ScriptedUser {
     /// ```
     /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     ///
-    /// let user = ScriptedUser::who([ScriptedAnswer::pick("eu"), ScriptedAnswer::yes()]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::pick("eu"), ScriptedAnswer::yes()]);
     /// # let _ = user;
     /// ```
-    pub fn who(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
+    pub fn answering(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
             script: Arc::new(Script::new(Capability::BOTH, answers)),
             settings: ServerSettings::default(),
@@ -243,7 +245,7 @@ impl ScriptedUser {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let settings = ServerSettings::default().questions_per_call(0);
-    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]).under(settings);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::yes()]).under(settings);
     /// assert!(matches!(user.elicit().confirm("Deploy?").await, Err(ElicitError::Limit(_))));
     /// # }
     /// ```
@@ -258,7 +260,7 @@ impl ScriptedUser {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// let elicit = ScriptedUser::answering([ScriptedAnswer::yes()]).elicit();
     /// assert!(elicit.confirm("Deploy?").await.is_ok());
     /// # }
     /// ```
@@ -292,7 +294,7 @@ impl ScriptedUser {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
     /// assert_eq!(user.run(publish).await.unwrap().unwrap(), 7);
     /// # }
     /// ```
@@ -310,7 +312,7 @@ impl ScriptedUser {
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
-    /// let user = ScriptedUser::who([ScriptedAnswer::Visit]);
+    /// let user = ScriptedUser::answering([ScriptedAnswer::Visit]);
     /// user.elicit().visit("Read the terms", "https://example.com/terms").await?;
     /// assert_eq!(user.asked()[0].url.as_deref(), Some("https://example.com/terms"));
     /// # Ok(()) }

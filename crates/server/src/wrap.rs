@@ -34,7 +34,7 @@ use rmcp::service::{
 use crate::serve::{self, CallTarget};
 use crate::settings::{ServerSettings, Shared};
 
-/// Wraps a server so that its handlers can ask.
+/// Wraps a server so that its handlers can ask. Every server has it; it cannot be implemented elsewhere.
 ///
 /// ```
 /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
@@ -49,7 +49,7 @@ use crate::settings::{ServerSettings, Shared};
 /// let server = Calendar { name: "calendar" }.eliciting(ServerSettings::default());
 /// assert_eq!(server.inner().name, "calendar");
 /// ```
-pub trait ElicitingExt: ServerHandler {
+pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// Wraps this server: its tool, prompt and resource handlers can take an [`Elicit`](crate::Elicit).
     ///
     /// A stateless HTTP service builds its handler anew for each request: make the [`ServerSettings`] once, outside the
@@ -78,6 +78,13 @@ pub trait ElicitingExt: ServerHandler {
 }
 
 impl<S: ServerHandler> ElicitingExt for S {}
+
+mod sealed {
+    /// Keeps [`ElicitingExt`](super::ElicitingExt) free to grow.
+    pub trait Sealed {}
+
+    impl<S: rmcp::ServerHandler> Sealed for S {}
+}
 
 /// A server whose handlers can ask. Made by [`ElicitingExt::eliciting`].
 ///

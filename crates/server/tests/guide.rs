@@ -96,7 +96,7 @@ async fn stay(elicit: Elicit) -> Result<u8, ElicitError> {
 async fn a_rule_of_the_authors_own_is_told_to_the_person() {
     let answers = [(9, 7), (7, 9)]
         .map(|(from, to)| ScriptedAnswer::accept(json!({ "from": from, "to": to })));
-    let person = ScriptedUser::who(answers);
+    let person = ScriptedUser::answering(answers);
     assert_eq!(person.run(stay).await.unwrap().unwrap(), 2);
     assert!(
         person.asked()[1]
@@ -136,11 +136,11 @@ async fn book(elicit: Elicit) -> Result<u32, BookingError> {
 async fn an_error_of_ones_own_keeps_what_the_person_said() {
     let stay = |to| ScriptedAnswer::accept(json!({ "from": 1, "to": to }));
     let said = |error: BookingError| format!("{:?}", error.into_call_tool_result().unwrap());
-    let booked = book(ScriptedUser::who([stay(7)]).elicit()).await;
+    let booked = book(ScriptedUser::answering([stay(7)]).elicit()).await;
     assert!(matches!(booked, Ok(17)));
-    let sold_out = book(ScriptedUser::who([stay(10)]).elicit()).await;
+    let sold_out = book(ScriptedUser::answering([stay(10)]).elicit()).await;
     assert!(said(sold_out.unwrap_err()).contains("Nothing is left"));
-    let declined = book(ScriptedUser::who([ScriptedAnswer::Decline]).elicit()).await;
+    let declined = book(ScriptedUser::answering([ScriptedAnswer::Decline]).elicit()).await;
     assert!(said(declined.unwrap_err()).contains("declined"));
 }
 
@@ -161,9 +161,9 @@ impl ServerHandler for Greeter {}
 
 #[tokio::test]
 async fn a_prompt_asks_and_says_no_by_an_error() {
-    let yes = ScriptedUser::who([ScriptedAnswer::pick("Ada")]);
+    let yes = ScriptedUser::answering([ScriptedAnswer::pick("Ada")]);
     assert_eq!(Greeter.greeting(yes.elicit()).await.unwrap().len(), 1);
-    let no = ScriptedUser::who([ScriptedAnswer::Decline]);
+    let no = ScriptedUser::answering([ScriptedAnswer::Decline]);
     assert_eq!(
         Greeter.greeting(no.elicit()).await.unwrap_err().code.0,
         -32000
@@ -232,11 +232,11 @@ impl Deployer {
 #[rustfmt::skip]
 async fn a_handler_is_tested_with_answers_given_as_values() {
     let server = Deployer;
-    let person = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
+    let person = ScriptedUser::answering([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
     let result = server.deploy(person.elicit()).await;
     assert!(matches!(result, Err(ElicitError::Refused(_))));
     assert_eq!(person.asked()[1].message, "Deploy to production?");
-    let person = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
+    let person = ScriptedUser::answering([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
     let result = person.run(|elicit| server.deploy(elicit)).await.unwrap();
     assert!(matches!(result, Err(ElicitError::Refused(_))));
 }
@@ -246,10 +246,10 @@ async fn a_handler_is_tested_with_answers_given_as_values() {
 async fn three_lines_make_a_tool_ask() {
     let branches = Branches::new();
     let old = || Parameters(Branch { name: "old".into() });
-    let yes = ScriptedUser::who([ScriptedAnswer::accept(json!({ "confirm": true }))]);
+    let yes = ScriptedUser::answering([ScriptedAnswer::accept(json!({ "confirm": true }))]);
     let said = branches.delete_branch(yes.elicit(), old()).await.unwrap();
     assert_eq!(said, "Deleted old");
-    let no = ScriptedUser::who([ScriptedAnswer::Cancel]);
+    let no = ScriptedUser::answering([ScriptedAnswer::Cancel]);
     assert!(branches.delete_branch(no.elicit(), old()).await.is_err());
     assert_eq!(*branches.deleted.lock().unwrap(), ["old"]);
 
@@ -265,7 +265,9 @@ async fn a_refusal_does_not_end_the_call_when_its_outcome_is_asked_for() {
         (ScriptedAnswer::Cancel, 0),
         (ScriptedAnswer::accept(json!({ "confirm": true })), 1),
     ] {
-        let said = branches.send(ScriptedUser::who([answer]).elicit()).await;
+        let said = branches
+            .send(ScriptedUser::answering([answer]).elicit())
+            .await;
         assert_eq!(said.unwrap(), "sent");
         assert_eq!(*branches.mailed.lock().unwrap(), mailed);
     }

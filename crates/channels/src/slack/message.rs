@@ -175,9 +175,9 @@ fn address(revealed: &Revealed<'_>, summary: &Summary) -> Vec<Value> {
     let mut blocks = sections(&format!("The server asks to open this address:\n{address}"));
     let link = summary.address.as_deref().map(Link::parse);
     if let Some(Ok(link)) = link {
-        let cautions = link.cautions().iter();
-        let cautions: Vec<_> = cautions.map(|caution| format!("• {caution}")).collect();
-        blocks.extend(sections(&cautions.join("\n")));
+        let warnings = link.warnings().iter();
+        let warnings: Vec<_> = warnings.map(|warning| format!("• {warning}")).collect();
+        blocks.extend(sections(&warnings.join("\n")));
     }
     blocks
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcp_elicit_core::wire::Capability;
-use mcp_elicit_core::wire::call_frame::{CallDefect, canonical};
+use mcp_elicit_core::wire::{CallDefect, canonical};
 
 use crate::failure::Failure;
 

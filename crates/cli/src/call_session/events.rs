@@ -313,7 +313,7 @@ impl Observer for Events {
         }
         let interrupted = matches!(
             why,
-            QuestionError::Nobody {
+            QuestionError::NoResponder {
                 why: ResponderError::Interrupted,
                 ..
             }

@@ -22,9 +22,9 @@ pub(crate) struct ServerOutput {
     /// The last lines of its stderr.
     pub(crate) stderr: Vec<String>,
     /// Lines on its stdout that are not JSON.
-    pub(crate) noise: usize,
+    pub(crate) stray_lines: usize,
     /// The first of them.
-    pub(crate) first_noise: Option<String>,
+    pub(crate) first_stray_line: Option<String>,
 }
 
 impl ServerOutput {
@@ -32,8 +32,8 @@ impl ServerOutput {
     pub(crate) fn from_connection<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
             stderr: connection.stderr(),
-            noise: connection.noise(),
-            first_noise: connection.first_noise(),
+            stray_lines: connection.stray_lines(),
+            first_stray_line: connection.first_stray_line(),
         }
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn stopped() -> Failure {
 /// No connection came about.
 pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
     let stderr = error.stderr().to_vec();
-    let noise = error.first_noise().map(str::to_owned);
+    let stray_line = error.first_stray_line().map(str::to_owned);
     let failure = match error {
         ConnectError::Start { program, source } => {
             Failure::connection(format!("cannot start {program}")).because(source)
@@ -74,7 +74,7 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
         ConnectError::Unreachable(why) => unreachable(&why, target),
         _ => Failure::connection(format!("no connection: {error}")),
     };
-    with_output(failure, &stderr, noise.as_deref())
+    with_output(failure, &stderr, stray_line.as_deref())
 }
 
 /// The server takes no request without an authorization, or takes this one no more. It says why in its challenge, or in
@@ -105,14 +105,14 @@ pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Act
     if failure.exit() != Exit::Connection {
         return failure;
     }
-    let failure = match said.noise {
+    let failure = match said.stray_lines {
         0 | 1 => failure,
         lines => failure.telling(
             &format!("lines it wrote to its stdout that are not JSON: {lines}"),
             Vec::new(),
         ),
     };
-    with_output(failure, &said.stderr, said.first_noise.as_deref())
+    with_output(failure, &said.stderr, said.first_stray_line.as_deref())
 }
 
 fn called(error: CallError, refusal: Option<Action>) -> Failure {
@@ -175,7 +175,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         | QuestionError::IllegalForm(_)
         | QuestionError::BadLink(_)
         | QuestionError::Undeclared { .. } => Failure::connection(text),
-        QuestionError::Nobody { why, .. } => no_responder(asked, why, text),
+        QuestionError::NoResponder { why, .. } => no_responder(asked, why, text),
         QuestionError::CredentialNotAllowed { .. } => Failure::unanswered(text)
             .hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
         _ => Failure::unanswered(text),
@@ -272,8 +272,8 @@ fn needed_fields(form: &Form) -> Vec<&str> {
     }
 }
 
-fn with_output(failure: Failure, stderr: &[String], noise: Option<&str>) -> Failure {
-    let failure = match noise {
+fn with_output(failure: Failure, stderr: &[String], stray_line: Option<&str>) -> Failure {
+    let failure = match stray_line {
         Some(line) => failure.telling(
             "it wrote to its stdout, where only MCP messages belong:",
             vec![one_line(line)],

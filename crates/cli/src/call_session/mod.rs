@@ -125,11 +125,9 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     }
     let mut connection = Box::pin(connect(call, eliciting.clone(), &stop)).await?;
     events.connected(&connection, &call.target)?;
-    let call_options = CallOptions {
-        silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
-        stop: stop.clone(),
-        as_task: false,
-    };
+    let call_options = CallOptions::default()
+        .silence(call.answers.timeout.unwrap_or(SILENCE))
+        .stop(stop.clone());
     let mut got = Box::pin(call.request.get(&connection, call_options.clone())).await;
     if let Some((sign_in, scopes)) = wants_more(call, &got) {
         // The request was refused before it was looked at, so it is made again.
@@ -197,17 +195,14 @@ async fn connect(
 }
 
 fn options_of(call: &Call) -> ConnectOptions {
-    ConnectOptions {
-        revision: revision(call.protocol),
-        within: call
-            .answers
-            .timeout
-            .unwrap_or(ConnectOptions::default().within),
-        token: call.access.token.clone(),
-        headers: call.access.headers.clone(),
-        environment: call.access.environment.clone(),
-        ..ConnectOptions::default()
-    }
+    let usual = ConnectOptions::default();
+    let within = call.answers.timeout.unwrap_or(usual.within);
+    usual
+        .revision(revision(call.protocol))
+        .within(within)
+        .token(call.access.token.clone())
+        .headers(call.access.headers.clone())
+        .environment(call.access.environment.clone())
 }
 
 /// Returns the scopes that the server wants for this request, where the person can sign in for them.

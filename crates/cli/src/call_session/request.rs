@@ -66,10 +66,7 @@ impl ServerRequest {
                 arguments,
                 as_task,
             } => {
-                let options = CallOptions {
-                    as_task: *as_task,
-                    ..options
-                };
+                let options = options.as_task(*as_task);
                 let called = connection.call_tool(name.clone(), arguments.clone(), &options);
                 called.await.map(Got::Tool)
             }

@@ -78,19 +78,15 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         "gateway".to_owned(),
         ClientSettings::default(),
     );
-    let options = ConnectOptions {
-        within: args.timeout.unwrap_or(ConnectOptions::default().within),
-        ..ConnectOptions::default()
-    };
+    let usual = ConnectOptions::default();
+    let within = args.timeout.unwrap_or(usual.within);
+    let options = usual.within(within);
     let connection = Connection::open(&target, client, &options)
         .await
         .map_err(|error| failures::connecting(error, &target))?;
     events.connected(&connection, &target)?;
     let inbox = Inbox::find(state.path()).await?;
-    let options = CallOptions {
-        stop: stop.clone(),
-        ..CallOptions::default()
-    };
+    let options = CallOptions::default().stop(stop.clone());
     let called = {
         let calling = connection.call_tool(TOOL, Map::new(), &options);
         let mut calling = std::pin::pin!(calling);

@@ -100,11 +100,9 @@ async fn connect(
         ClientSettings::default().responder(Defaults),
     );
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    let options = ConnectOptions {
-        // An older revision than we know is whatever the server agrees to.
-        revision: revision.and_then(|text| text.parse::<Revision>().ok()),
-        ..ConnectOptions::default()
-    };
+    // An older revision than we know is whatever the server agrees to.
+    let known = revision.and_then(|text| text.parse::<Revision>().ok());
+    let options = ConnectOptions::default().revision(known);
     match entry {
         None => Connection::open(&Target::Url(url.to_owned()), eliciting, &options).await,
         Some(entry) => {

@@ -36,10 +36,10 @@ pub enum CallError {
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// The server came back with questions too often.
-    #[error("the server asked again after {most} rounds")]
+    #[error("the server asked again after {limit} rounds")]
     TooManyRounds {
         /// The most rounds that one call may take.
-        most: usize,
+        limit: usize,
     },
     /// The server asked the very same thing again, as if nothing had been answered.
     #[error("the server asked the very same thing again after it was answered")]

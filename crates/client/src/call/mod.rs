@@ -42,12 +42,13 @@ use crate::connection_state::Interruption;
 /// use std::time::Duration;
 /// use mcp_elicit_client::CallOptions;
 ///
-/// let options = CallOptions { silence: Some(Duration::from_mins(2)), ..CallOptions::default() };
+/// let options = CallOptions::default().silence(Duration::from_mins(2)).as_task(true);
 /// let stop = options.stop.clone();
 /// // From a signal handler or another task:
 /// stop.cancel();
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct CallOptions {
     /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
     pub silence: Option<Duration>,
@@ -56,6 +57,29 @@ pub struct CallOptions {
     /// Calls a tool as a task, which some servers require for what takes long (2025-11-25, `taskSupport`). On
     /// 2026-07-28 the server decides, and on 2025-06-18 there are no tasks: there this changes nothing.
     pub as_task: bool,
+}
+
+impl CallOptions {
+    /// Sets [`silence`](Self::silence).
+    #[must_use]
+    pub fn silence(mut self, longest: impl Into<Option<Duration>>) -> Self {
+        self.silence = longest.into();
+        self
+    }
+
+    /// Sets [`stop`](Self::stop).
+    #[must_use]
+    pub fn stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Sets [`as_task`](Self::as_task).
+    #[must_use]
+    pub fn as_task(mut self, as_task: bool) -> Self {
+        self.as_task = as_task;
+        self
+    }
 }
 
 impl<H: ClientHandler> Connection<H> {
@@ -136,16 +160,16 @@ impl<H: ClientHandler> Connection<H> {
         wanted: CallRequest,
         options: &CallOptions,
     ) -> Result<ServerResult, CallError> {
-        let course = CallContext {
+        let context = CallContext {
             call: wanted.call(),
             over: CancellationToken::new(),
             interruption: Arc::default(),
             options,
         };
-        let ended = self.drive_to_end(wanted, &course).await;
+        let ended = self.drive_to_end(wanted, &context).await;
         // Whatever the server makes of a question that was interrupted, the call ends in the same way on every
         // revision.
-        match course.interruption.take() {
+        match context.interruption.take() {
             Some(refusal) => Err(CallError::Question(refusal)),
             None => ended,
         }
@@ -154,25 +178,25 @@ impl<H: ClientHandler> Connection<H> {
     async fn drive_to_end(
         &self,
         mut wanted: CallRequest,
-        course: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
         // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
-        let _over = course.over.clone().drop_guard();
-        let most = self.eliciting().dispatcher().rounds();
-        let mut rounds = Rounds::new(most);
-        let mut visits = Visits::new(most);
+        let _over = context.over.clone().drop_guard();
+        let limit = self.eliciting().dispatcher().rounds();
+        let mut rounds = Rounds::new(limit);
+        let mut visits = Visits::new(limit);
         loop {
-            match self.attempt(&wanted, course).await {
+            match self.attempt(&wanted, context).await {
                 Ok(ServerResult::InputRequiredResult(required)) => {
-                    let (responses, state) = rounds.answer(self, required, course).await?;
+                    let (responses, state) = rounds.answer(self, required, context).await?;
                     wanted.go_on(responses, state);
                 }
                 Ok(ServerResult::CreateTaskResult(created)) => {
-                    return tasks::follow(self, created.task, course).await;
+                    return tasks::follow(self, created.task, context).await;
                 }
                 Ok(result) => return Ok(result),
                 Err(CallError::Server(error)) if visits::are_required(&error) => {
-                    visits.go(self, &error, course).await?;
+                    visits.go(self, &error, context).await?;
                     wanted.again();
                 }
                 Err(error) => return Err(error),
@@ -184,14 +208,14 @@ impl<H: ClientHandler> Connection<H> {
     async fn attempt(
         &self,
         wanted: &CallRequest,
-        course: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
         let revision = self.eliciting().line().revision();
         match wanted {
-            CallRequest::Tool(params) if pushed_tasks::are_used(revision, course) => {
-                pushed_tasks::run(self, params, course).await
+            CallRequest::Tool(params) if pushed_tasks::are_used(revision, context) => {
+                pushed_tasks::run(self, params, context).await
             }
-            _ => self.once(wanted.to_request(), course).await,
+            _ => self.once(wanted.to_request(), context).await,
         }
     }
 }

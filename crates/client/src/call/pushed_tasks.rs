@@ -18,20 +18,20 @@ use crate::connection::Connection;
 const CANCEL_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns whether a call is made as a task: the caller asks for it and the revision supports it.
-pub(super) fn are_used(revision: Revision, course: &CallContext<'_>) -> bool {
-    course.options.as_task && revision == Revision::V2025_11_25
+pub(super) fn are_used(revision: Revision, context: &CallContext<'_>) -> bool {
+    context.options.as_task && revision == Revision::V2025_11_25
 }
 
 /// Calls the tool as a task and waits for its result; whatever it asks on the way is pushed and answered as ever.
 pub(super) async fn run<H: ClientHandler>(
     connection: &Connection<H>,
     params: &CallToolRequestParams,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let asked = json!({ "name": params.name, "arguments": params.arguments, "task": {} });
     let created = value_of(
         &connection
-            .once(request("tools/call", asked), course)
+            .once(request("tools/call", asked), context)
             .await?,
     )?;
     let task = &created["task"];
@@ -40,7 +40,7 @@ pub(super) async fn run<H: ClientHandler>(
         return Ok(ServerResult::CustomResult(CustomResult::new(created)));
     };
     let poll = pause(task["pollInterval"].as_u64());
-    let ended = to_end(connection, id, poll, course).await;
+    let ended = to_end(connection, id, poll, context).await;
     if matches!(
         ended,
         Err(CallError::Stopped | CallError::Question(_) | CallError::Silent { .. })
@@ -57,11 +57,11 @@ async fn to_end<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
     poll: Duration,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let wanted = request("tasks/result", json!({ "taskId": id }));
-    let mut result = std::pin::pin!(connection.once(wanted, course));
-    let mut looking = std::pin::pin!(look_after(connection, id, poll, course));
+    let mut result = std::pin::pin!(connection.once(wanted, context));
+    let mut looking = std::pin::pin!(look_after(connection, id, poll, context));
     tokio::select! {
         result = &mut result => result,
         gone = &mut looking => match gone {
@@ -77,12 +77,12 @@ async fn look_after<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
     poll: Duration,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Option<CallError> {
     loop {
         tokio::time::sleep(poll).await;
         let look = request("tasks/get", json!({ "taskId": id }));
-        let found = connection.once(look, course).await;
+        let found = connection.once(look, context).await;
         let task = match found.and_then(|found| value_of(&found)) {
             Ok(task) => task,
             // Its result may have taken the task with it; `tasks/result` says what became of it.

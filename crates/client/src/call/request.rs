@@ -1,6 +1,7 @@
 //! The three requests during which a server may ask.
 
 use mcp_elicit_core::view;
+use mcp_elicit_core::wire::CallKind;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest,
     GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams,
@@ -37,12 +38,10 @@ impl CallRequest {
                 params.arguments.as_ref(),
             ),
             Self::Prompt(params) => with(
-                view::CallView::new(view::CallKind::Prompt, params.name.as_str()),
+                view::CallView::new(CallKind::Prompt, params.name.as_str()),
                 params.arguments.as_ref(),
             ),
-            Self::Resource(params) => {
-                view::CallView::new(view::CallKind::Resource, params.uri.as_str())
-            }
+            Self::Resource(params) => view::CallView::new(CallKind::Resource, params.uri.as_str()),
         }
     }
 

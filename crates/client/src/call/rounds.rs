@@ -24,16 +24,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The rounds of one call so far.
 pub(super) struct Rounds {
-    most: usize,
+    limit: usize,
     done: usize,
     without_questions: u32,
     last: Option<String>,
 }
 
 impl Rounds {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
-            most,
+            limit,
             done: 0,
             without_questions: 0,
             last: None,
@@ -45,7 +45,7 @@ impl Rounds {
         &mut self,
         connection: &Connection<H>,
         required: InputRequiredResult,
-        course: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<(Option<InputResponses>, Option<String>), CallError> {
         self.count(&required)?;
         let requests = required.input_requests.unwrap_or_default();
@@ -54,14 +54,14 @@ impl Rounds {
             return Ok((None, required.request_state));
         }
         self.without_questions = 0;
-        let responses = answer_all(connection, requests, course).await?;
+        let responses = answer_all(connection, requests, context).await?;
         Ok((Some(responses), required.request_state))
     }
 
     /// A server that asks the same with the same state has ignored the answers, and will again.
     fn count(&mut self, required: &InputRequiredResult) -> Result<(), CallError> {
-        if self.done == self.most {
-            return Err(CallError::TooManyRounds { most: self.most });
+        if self.done == self.limit {
+            return Err(CallError::TooManyRounds { limit: self.limit });
         }
         self.done += 1;
         let asks = required
@@ -88,7 +88,7 @@ impl Rounds {
 pub(super) async fn answer_all<H: ClientHandler>(
     connection: &Connection<H>,
     requests: rmcp::model::InputRequests,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<InputResponses, CallError> {
     let mut in_order: Vec<_> = requests
         .into_iter()
@@ -112,13 +112,13 @@ pub(super) async fn answer_all<H: ClientHandler>(
     let answers = in_order
         .into_iter()
         .map(|(_, key, request, kept)| async move {
-            let answer = answer_one(connection, &key, request, kept, course).await?;
+            let answer = answer_one(connection, &key, request, kept, context).await?;
             Ok::<_, CallError>((key, answer))
         });
     let all = try_join_all(answers);
     tokio::select! {
         answers = all => Ok(answers?.into_iter().collect()),
-        () = course.options.stop.cancelled() => Err(CallError::Stopped),
+        () = context.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
             Err(CallError::Broken(connection.transport_error().unwrap_or(crate::connection::TransportError::Closed)))
         }
@@ -130,7 +130,7 @@ async fn answer_one<H: ClientHandler>(
     key: &str,
     request: InputRequest,
     kept: Option<raw_params::RawParams>,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<Value, CallError> {
     let eliciting = connection.eliciting();
     match request {
@@ -140,9 +140,9 @@ async fn answer_one<H: ClientHandler>(
                 None => to_raw_value(&request.params),
             }
             .map_err(|_| CallError::UnexpectedResponse)?;
-            let ends = vec![(course.over.clone(), CALL_OVER)];
+            let ends = vec![(context.over.clone(), CALL_OVER)];
             let answer = eliciting
-                .ask(&params, Some(course.call.clone()), ends)
+                .ask(&params, Some(context.call.clone()), ends)
                 .await?;
             serde_json::to_value(result_of(answer)).map_err(|_| CallError::UnexpectedResponse)
         }

@@ -18,7 +18,7 @@ impl<H: ClientHandler> Connection<H> {
     pub(super) async fn once(
         &self,
         request: ClientRequest,
-        course: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
         let line = self.eliciting().line();
         let handle = self
@@ -28,8 +28,8 @@ impl<H: ClientHandler> Connection<H> {
             .map_err(|error| CallError::from_rmcp(error, self.health()))?;
         let _active = line.begin(
             &handle.id,
-            course.call.clone(),
-            Arc::clone(&course.interruption),
+            context.call.clone(),
+            Arc::clone(&context.interruption),
         );
         let mut sent = Sent {
             handle: Some(handle),
@@ -43,9 +43,9 @@ impl<H: ClientHandler> Connection<H> {
                 return response.map_err(|error| CallError::from_rmcp(error, self.health()));
             }
             () = ended.cancelled() => CallError::Broken(self.transport_error().unwrap_or(TransportError::Closed)),
-            () = course.interruption.came() => CallError::Stopped,
-            () = course.options.stop.cancelled() => CallError::Stopped,
-            after = silence(line, course.options.silence) => CallError::Silent { after },
+            () = context.interruption.came() => CallError::Stopped,
+            () = context.options.stop.cancelled() => CallError::Stopped,
+            after = silence(line, context.options.silence) => CallError::Silent { after },
         };
         if let (Some(handle), false) = (sent.handle.take(), matches!(why, CallError::Broken(_))) {
             let told = handle.cancel(Some(why.to_string()));

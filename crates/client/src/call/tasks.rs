@@ -23,9 +23,9 @@ const LONGEST_POLL: Duration = Duration::from_secs(30);
 pub(super) async fn follow<H: ClientHandler>(
     connection: &Connection<H>,
     task: Task,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
-    let followed = follow_to_end(connection, &task, course).await;
+    let followed = follow_to_end(connection, &task, context).await;
     if matches!(
         followed,
         Err(CallError::Stopped | CallError::Question(_) | CallError::Silent { .. })
@@ -41,18 +41,18 @@ pub(super) async fn follow<H: ClientHandler>(
 async fn follow_to_end<H: ClientHandler>(
     connection: &Connection<H>,
     task: &Task,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let mut answered = BTreeSet::new();
     let mut poll = task.poll_interval_ms;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause(poll)) => {}
-            () = course.options.stop.cancelled() => return Err(CallError::Stopped),
+            () = context.options.stop.cancelled() => return Err(CallError::Stopped),
         }
         let request =
             ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(&task.task_id)));
-        let ServerResult::GetTaskResult(got) = connection.once(request, course).await? else {
+        let ServerResult::GetTaskResult(got) = connection.once(request, context).await? else {
             return Err(CallError::UnexpectedResponse);
         };
         poll = got.task.task.poll_interval_ms.or(poll);
@@ -67,11 +67,11 @@ async fn follow_to_end<H: ClientHandler>(
                     continue;
                 }
                 answered.extend(new.keys().cloned());
-                let responses = answer_all(connection, new, course).await?;
+                let responses = answer_all(connection, new, context).await?;
                 let update =
                     UpdateTaskRequest::new(UpdateTaskParams::new(&task.task_id, responses));
                 connection
-                    .once(ClientRequest::UpdateTaskRequest(update), course)
+                    .once(ClientRequest::UpdateTaskRequest(update), context)
                     .await?;
             }
             TaskPayload::Completed { result } => {

@@ -24,16 +24,16 @@ pub(super) fn are_required(error: &ErrorData) -> bool {
 
 /// The visits of one call so far.
 pub(super) struct Visits {
-    most: usize,
+    limit: usize,
     times: usize,
     done: BTreeSet<String>,
 }
 
 impl Visits {
     /// Visits that a server may require at most so many times in one call.
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
-            most,
+            limit,
             times: 0,
             done: BTreeSet::new(),
         }
@@ -45,10 +45,10 @@ impl Visits {
         &mut self,
         connection: &Connection<H>,
         error: &ErrorData,
-        course: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<(), CallError> {
-        if self.times == self.most {
-            return Err(CallError::TooManyRounds { most: self.most });
+        if self.times == self.limit {
+            return Err(CallError::TooManyRounds { limit: self.limit });
         }
         self.times += 1;
         let required = to_raw_value(error)
@@ -77,30 +77,30 @@ impl Visits {
             if self.done.contains(url) {
                 return Err(CallError::SameVisitAgain { host });
             }
-            agree(connection, request, course).await?;
+            agree(connection, request, context).await?;
             self.done.insert(url.clone());
             ids.extend(elicitation_id.clone());
             hosts.push(host);
         }
-        wait(connection, ids, &hosts, course).await
+        wait(connection, ids, &hosts, context).await
     }
 }
 
 async fn agree<H: ClientHandler>(
     connection: &Connection<H>,
     request: &ElicitRequest,
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<(), CallError> {
     let params = request
         .to_raw_params(Revision::V2025_11_25)
         .map_err(|_| CallError::UnexpectedResponse)?;
-    let ends = vec![(course.over.clone(), CALL_OVER)];
+    let ends = vec![(context.over.clone(), CALL_OVER)];
     let asked = connection
         .eliciting()
-        .ask(&params, Some(course.call.clone()), ends);
+        .ask(&params, Some(context.call.clone()), ends);
     let answer = tokio::select! {
         answer = asked => answer?,
-        () = course.options.stop.cancelled() => return Err(CallError::Stopped),
+        () = context.options.stop.cancelled() => return Err(CallError::Stopped),
     };
     match answer.outcome() {
         Outcome::Visit => Ok(()),
@@ -114,7 +114,7 @@ async fn wait<H: ClientHandler>(
     connection: &Connection<H>,
     ids: Vec<String>,
     hosts: &[String],
-    course: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<(), CallError> {
     let eliciting = connection.eliciting();
     let _open = eliciting.line().question_opens();
@@ -123,7 +123,7 @@ async fn wait<H: ClientHandler>(
         said = eliciting.dispatcher().visited(hosts) => said.map_err(CallError::Question),
         // Trying again tells whether the visit was done; the same URL coming back then ends it.
         () = tokio::time::sleep(VISIT_WAIT) => Ok(()),
-        () = course.options.stop.cancelled() => Err(CallError::Stopped),
+        () = context.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
             Err(CallError::Broken(connection.transport_error().unwrap_or(TransportError::Closed)))
         }

@@ -58,10 +58,10 @@ pub enum ConnectError {
     #[error("cannot set up HTTP")]
     Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server broke the connection, or the protocol.
-    #[error("{trouble}")]
+    #[error("{source}")]
     Broken {
         /// The event.
-        trouble: TransportError,
+        source: TransportError,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
         /// The first line its process wrote to stdout that is not JSON.
@@ -143,7 +143,7 @@ impl ConnectError {
                 Self::Unreachable(with_causes(&*error.error))
             }
             ClientInitializeError::ConnectionClosed(_) => Self::Broken {
-                trouble: TransportError::Closed,
+                source: TransportError::Closed,
                 stderr: Vec::new(),
                 stdout: None,
             },
@@ -154,12 +154,12 @@ impl ConnectError {
 
     #[cfg(feature = "process")]
     #[must_use]
-    pub(super) fn with_output(mut self, lines: Vec<String>, noise: Option<String>) -> Self {
+    pub(super) fn with_output(mut self, lines: Vec<String>, stray_line: Option<String>) -> Self {
         if let Self::Broken { stderr, stdout, .. } | Self::TimedOut { stderr, stdout, .. } =
             &mut self
         {
             *stderr = lines;
-            *stdout = noise;
+            *stdout = stray_line;
         }
         self
     }
@@ -170,10 +170,10 @@ impl ConnectError {
     /// use mcp_elicit_client::ConnectError;
     ///
     /// fn hint(error: &ConnectError) -> Option<String> {
-    ///     Some(format!("the server printed to its stdout: {}", error.first_noise()?))
+    ///     Some(format!("the server printed to its stdout: {}", error.first_stray_line()?))
     /// }
     /// ```
-    pub fn first_noise(&self) -> Option<&str> {
+    pub fn first_stray_line(&self) -> Option<&str> {
         match self {
             Self::Broken { stdout, .. } | Self::TimedOut { stdout, .. } => stdout.as_deref(),
             _ => None,

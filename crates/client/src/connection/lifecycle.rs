@@ -66,7 +66,7 @@ pub(super) async fn open_child<H: ClientHandler>(
     let attempt = async |revision: Option<Revision>| {
         let health = Health::default();
         let (child, stderr) = started(&health)?;
-        let noise = health.clone();
+        let heard = health.clone();
         match begin(
             LateAnswers::new(child),
             eliciting.clone(),
@@ -84,7 +84,7 @@ pub(super) async fn open_child<H: ClientHandler>(
                 if matches!(error, ConnectError::Broken { .. }) {
                     stderr.drained().await;
                 }
-                Err(error.with_output(stderr.lines(), noise.first_noise()))
+                Err(error.with_output(stderr.lines(), heard.first_stray_line()))
             }
         }
     };
@@ -92,7 +92,7 @@ pub(super) async fn open_child<H: ClientHandler>(
         // It ended at a method it does not know: an older server that takes the probe badly.
         (
             Err(ConnectError::Broken {
-                trouble: TransportError::Ended { .. } | TransportError::Closed,
+                source: TransportError::Ended { .. } | TransportError::Closed,
                 ..
             }),
             None,
@@ -190,8 +190,8 @@ where
         Ok(Ok(service)) => service,
         Ok(Err(error)) => {
             return Err(match health.transport_error() {
-                Some(trouble) => ConnectError::Broken {
-                    trouble,
+                Some(source) => ConnectError::Broken {
+                    source,
                     stderr: Vec::new(),
                     stdout: None,
                 },

@@ -102,16 +102,15 @@ impl Target {
 /// use mcp_elicit_client::connection::BearerToken;
 /// use mcp_elicit_client::core::wire::Revision;
 ///
-/// let options = ConnectOptions {
-///     revision: Some(Revision::LATEST),
-///     within: Duration::from_secs(20),
-///     token: Some(BearerToken::new("from-the-environment")?),
-///     ..ConnectOptions::default()
-/// };
+/// let options = ConnectOptions::default()
+///     .revision(Revision::LATEST)
+///     .within(Duration::from_secs(20))
+///     .token(BearerToken::new("from-the-environment")?);
 /// # let _ = options;
 /// # Ok::<(), mcp_elicit_client::connection::TokenError>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ConnectOptions {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
     /// `initialize` when the server is older.
@@ -167,6 +166,53 @@ impl Default for ConnectOptions {
             #[cfg(feature = "process")]
             environment: Vec::new(),
         }
+    }
+}
+
+impl ConnectOptions {
+    /// Sets the [`revision`](Self::revision) to speak.
+    #[must_use]
+    pub fn revision(mut self, revision: impl Into<Option<Revision>>) -> Self {
+        self.revision = revision.into();
+        self
+    }
+
+    /// Sets the longest time to the first answer.
+    #[must_use]
+    pub fn within(mut self, longest: Duration) -> Self {
+        self.within = longest;
+        self
+    }
+
+    /// Sets the largest message read, in bytes.
+    #[must_use]
+    pub fn frame_limit(mut self, bytes: usize) -> Self {
+        self.frame_limit = bytes;
+        self
+    }
+
+    /// Sets the bearer token for an HTTP server.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn token(mut self, token: impl Into<Option<BearerToken>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Sets the [`headers`](Self::headers) for every request to a server over HTTP.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn headers(mut self, headers: Vec<(::http::HeaderName, ::http::HeaderValue)>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets the [`environment`](Self::environment) variables for a server that is started.
+    #[cfg(feature = "process")]
+    #[must_use]
+    pub fn environment(mut self, variables: Vec<(OsString, OsString)>) -> Self {
+        self.environment = variables;
+        self
     }
 }
 
@@ -373,13 +419,13 @@ impl<H: ClientHandler> Connection<H> {
     /// ```
     /// # use mcp_elicit_client::Connection;
     /// fn report(connection: &Connection<()>) {
-    ///     if connection.noise() > 0 {
-    ///         eprintln!("the server prints to its stdout, first: {:?}", connection.first_noise());
+    ///     if connection.stray_lines() > 0 {
+    ///         eprintln!("the server prints to its stdout, first: {:?}", connection.first_stray_line());
     ///     }
     /// }
     /// ```
-    pub fn noise(&self) -> usize {
-        self.health.noise()
+    pub fn stray_lines(&self) -> usize {
+        self.health.stray_lines()
     }
 
     /// The first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
@@ -387,11 +433,11 @@ impl<H: ClientHandler> Connection<H> {
     /// ```
     /// # use mcp_elicit_client::Connection;
     /// fn printed(connection: &Connection<()>) -> String {
-    ///     connection.first_noise().unwrap_or_default()
+    ///     connection.first_stray_line().unwrap_or_default()
     /// }
     /// ```
-    pub fn first_noise(&self) -> Option<String> {
-        self.health.first_noise()
+    pub fn first_stray_line(&self) -> Option<String> {
+        self.health.first_stray_line()
     }
 
     /// The last lines the server's process wrote to stderr.

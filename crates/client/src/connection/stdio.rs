@@ -122,7 +122,7 @@ impl<R: AsyncRead, W> Lines<R, W> {
                     self.yields = matches!(message, ServerJsonRpcMessage::Request(_));
                     return Ok(message);
                 }
-                None => self.health.heard_noise(&line),
+                None => self.health.heard_stray_line(&line),
             }
         }
     }

@@ -55,39 +55,39 @@ pub enum TransportError {
 }
 
 /// The part of a line that is not JSON that is kept, in bytes.
-const NOISE_LINE: usize = 2_000;
+const STRAY_LINE: usize = 2_000;
 
 /// The state of one connection, shared by its transport and everyone who waits on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Health {
     error: Arc<Mutex<Option<TransportError>>>,
     ended: CancellationToken,
-    noise: Arc<AtomicUsize>,
-    first_noise: Arc<OnceLock<String>>,
+    stray_lines: Arc<AtomicUsize>,
+    first_stray_line: Arc<OnceLock<String>>,
     #[cfg(feature = "http")]
     refusal: Arc<Mutex<Option<String>>>,
 }
 
 impl Health {
     /// Notes a line that is not JSON and was passed over.
-    pub(crate) fn heard_noise(&self, line: &[u8]) {
-        self.noise.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn heard_stray_line(&self, line: &[u8]) {
+        self.stray_lines.fetch_add(1, Ordering::Relaxed);
         let line = line.trim_ascii();
         if !line.is_empty() {
-            let start = &line[..line.len().min(NOISE_LINE)];
-            self.first_noise
+            let start = &line[..line.len().min(STRAY_LINE)];
+            self.first_stray_line
                 .get_or_init(|| String::from_utf8_lossy(start).into_owned());
         }
     }
 
     /// The first such line that has any text.
-    pub(crate) fn first_noise(&self) -> Option<String> {
-        self.first_noise.get().cloned()
+    pub(crate) fn first_stray_line(&self) -> Option<String> {
+        self.first_stray_line.get().cloned()
     }
 
     /// Returns how many lines were passed over.
-    pub(crate) fn noise(&self) -> usize {
-        self.noise.load(Ordering::Relaxed)
+    pub(crate) fn stray_lines(&self) -> usize {
+        self.stray_lines.load(Ordering::Relaxed)
     }
 
     /// Notes the words with which the server refused a request without an authorization that it takes, if it had any.

@@ -66,7 +66,7 @@ pub enum QuestionError {
     },
     /// No responder was available.
     #[error("{why}")]
-    Nobody {
+    NoResponder {
         /// The mode of the question.
         mode: Mode,
         /// The responder's error.
@@ -92,17 +92,19 @@ pub enum QuestionError {
 /// fn headline(error: &QuestionError) -> &'static str {
 ///     match error.blame() {
 ///         Blame::Server => "The server broke the protocol",
-///         Blame::Nobody => "The question got no answer",
+///         Blame::NoAnswer => "The question got no answer",
 ///         Blame::Policy => "Your settings stopped the question",
+///         _ => "The question was not answered",
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Blame {
     /// The server broke the protocol or asked what it must not.
     Server,
     /// No answer was given, or the answer could not be sent.
-    Nobody,
+    NoAnswer,
     /// The person's policy or a limit stopped it.
     Policy,
 }
@@ -114,7 +116,7 @@ impl QuestionError {
     /// use mcp_elicit_client::dispatch::{Blame, QuestionError};
     ///
     /// let error = QuestionError::Withdrawn { why: "its call ended".to_owned() };
-    /// assert_eq!(error.blame(), Blame::Nobody);
+    /// assert_eq!(error.blame(), Blame::NoAnswer);
     /// ```
     pub fn blame(&self) -> Blame {
         match self {
@@ -124,9 +126,9 @@ impl QuestionError {
             | Self::Undeclared { .. } => Blame::Server,
             Self::TimedOut { .. }
             | Self::Withdrawn { .. }
-            | Self::Nobody { .. }
+            | Self::NoResponder { .. }
             | Self::WrongAnswer(_)
-            | Self::CredentialNotAllowed { .. } => Blame::Nobody,
+            | Self::CredentialNotAllowed { .. } => Blame::NoAnswer,
             Self::Forbidden(_) | Self::TooMuch(_) => Blame::Policy,
         }
     }
@@ -136,7 +138,7 @@ impl QuestionError {
     pub(crate) fn ends_the_call(&self) -> bool {
         matches!(
             self,
-            Self::Nobody {
+            Self::NoResponder {
                 why: ResponderError::Interrupted | ResponderError::Withdrawn { .. },
                 ..
             }
@@ -162,7 +164,7 @@ impl QuestionError {
             Self::TooMuch(_) => "too-much",
             Self::TimedOut { .. } => "timed-out",
             Self::Withdrawn { .. } => "withdrawn",
-            Self::Nobody { .. } => "nobody",
+            Self::NoResponder { .. } => "nobody",
             Self::WrongAnswer(_) => "wrong-answer",
             Self::CredentialNotAllowed { .. } => "credential-not-allowed",
         }
@@ -226,7 +228,7 @@ impl QuestionError {
             }
             .into(),
             Self::Withdrawn { .. } => PeerFault::Withdrawn.into(),
-            Self::Nobody { mode, why } => responder_fault(*mode, why),
+            Self::NoResponder { mode, why } => responder_fault(*mode, why),
             Self::WrongAnswer(_) => LimitFault::NoAnswer {
                 why: "the answer did not fit the form, so it was not sent",
             }

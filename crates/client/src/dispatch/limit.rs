@@ -15,6 +15,7 @@ use tokio::time::Instant;
 /// assert_eq!((usual.per_minute, usual.pending), (30, 16));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Questions in any minute.
     pub per_minute: usize,
@@ -91,20 +92,20 @@ impl RateLimiter {
                 retry_after,
             })?;
         state.pending += 1;
-        Ok(Permit { meter: self })
+        Ok(Permit { limiter: self })
     }
 }
 
 /// A question that was let in.
 #[derive(Debug)]
 pub(crate) struct Permit<'m> {
-    meter: &'m RateLimiter,
+    limiter: &'m RateLimiter,
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self
-            .meter
+            .limiter
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -123,28 +124,28 @@ mod tests {
 
     #[test]
     fn pending_questions_are_counted_until_they_end() {
-        let meter = RateLimiter::default();
+        let limiter = RateLimiter::default();
         let now = Instant::now();
-        let first = meter.admit(LIMITS, now).unwrap();
+        let first = limiter.admit(LIMITS, now).unwrap();
         assert_eq!(
-            meter.admit(LIMITS, now).unwrap_err(),
+            limiter.admit(LIMITS, now).unwrap_err(),
             LimitReached::Pending { limit: 1 }
         );
         drop(first);
-        assert!(meter.admit(LIMITS, now).is_ok());
+        assert!(limiter.admit(LIMITS, now).is_ok());
     }
 
     #[test]
     fn a_minute_later_there_is_room_again() {
-        let meter = RateLimiter::default();
+        let limiter = RateLimiter::default();
         let start = Instant::now();
-        drop(meter.admit(LIMITS, start).unwrap());
+        drop(limiter.admit(LIMITS, start).unwrap());
         drop(
-            meter
+            limiter
                 .admit(LIMITS, start + Duration::from_secs(20))
                 .unwrap(),
         );
-        let full = meter
+        let full = limiter
             .admit(LIMITS, start + Duration::from_secs(50))
             .unwrap_err();
         assert_eq!(
@@ -154,6 +155,10 @@ mod tests {
                 retry_after: Duration::from_secs(10)
             }
         );
-        assert!(meter.admit(LIMITS, start + Duration::from_mins(1)).is_ok());
+        assert!(
+            limiter
+                .admit(LIMITS, start + Duration::from_mins(1))
+                .is_ok()
+        );
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Incoming<'a> {
 pub(crate) struct Dispatcher {
     server: String,
     settings: ClientSettings,
-    meter: RateLimiter,
+    limiter: RateLimiter,
 }
 
 impl Dispatcher {
@@ -59,7 +59,7 @@ impl Dispatcher {
         Self {
             server,
             settings,
-            meter: RateLimiter::default(),
+            limiter: RateLimiter::default(),
         }
     }
 
@@ -67,8 +67,8 @@ impl Dispatcher {
         &self.server
     }
 
-    pub(crate) fn person(&self) -> &QuestionQueue {
-        &self.settings.person
+    pub(crate) fn queue(&self) -> &QuestionQueue {
+        &self.settings.queue
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -85,7 +85,7 @@ impl Dispatcher {
 
     fn rule(&self) -> Rule {
         let mut rule = self.settings.consent.rule(&self.server);
-        if self.settings.person.has_declined(&self.server) {
+        if self.settings.queue.has_declined(&self.server) {
             rule.answer = Some(StandingAnswer::Decline);
         }
         rule
@@ -161,7 +161,7 @@ impl Dispatcher {
             revision,
             suspicions,
             withdrawal: Withdrawal::default(),
-            person: self.settings.person.clone(),
+            queue: self.settings.queue.clone(),
         })
     }
 
@@ -177,7 +177,7 @@ impl Dispatcher {
             }
             view::QuestionBody::Url(link) => rule.allows_link(link)?,
         }
-        let _pass = self.meter.admit(rule.limits(), Instant::now())?;
+        let _pass = self.limiter.admit(rule.limits(), Instant::now())?;
         for observer in &self.settings.observers {
             observer.asked(question);
         }
@@ -202,7 +202,7 @@ impl Dispatcher {
     }
 
     async fn in_turn(&self, question: &Question) -> Result<Answer, QuestionError> {
-        let place = self.settings.person.enter(question);
+        let place = self.settings.queue.enter(question);
         let has_own_queue = self
             .settings
             .responder
@@ -227,7 +227,7 @@ impl Dispatcher {
                 tokio::select! {
                     // A frontend counts the same time down, and may see its end first.
                     answer = &mut responding => answer.map_err(|refusal| match refusal {
-                        QuestionError::Nobody { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
+                        QuestionError::NoResponder { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
                         other => other,
                     }),
                     () = tokio::time::sleep(within) => {
@@ -247,7 +247,7 @@ impl Dispatcher {
                 declared: Capability::NONE,
             });
         };
-        let nobody = |why| QuestionError::Nobody {
+        let nobody = |why| QuestionError::NoResponder {
             mode: question.mode(),
             why,
         };
@@ -282,7 +282,7 @@ impl Dispatcher {
         responder
             .visited(hosts)
             .await
-            .map_err(|why| QuestionError::Nobody {
+            .map_err(|why| QuestionError::NoResponder {
                 mode: Mode::Url,
                 why,
             })
@@ -291,8 +291,8 @@ impl Dispatcher {
     /// The person said no to this server, once and for all.
     pub(crate) fn decline_always(&self) -> Consent {
         let policy = self.settings.consent.clone();
-        let person = &self.settings.person;
-        person.decline_always(&self.server, policy, |changed| {
+        let queue = &self.settings.queue;
+        queue.decline_always(&self.server, policy, |changed| {
             for observer in &self.settings.observers {
                 observer.consent_changed(changed);
             }

@@ -16,10 +16,10 @@ use crate::question::Question;
 /// ```
 /// use mcp_elicit_client::{ClientSettings, QuestionQueue};
 ///
-/// let person = QuestionQueue::new();
-/// let of_one_server = ClientSettings::default().person(person.clone());
-/// let of_another = ClientSettings::default().person(person.clone());
-/// assert!(person.pending().is_empty());
+/// let queue = QuestionQueue::new();
+/// let of_one_server = ClientSettings::default().queue(queue.clone());
+/// let of_another = ClientSettings::default().queue(queue.clone());
+/// assert!(queue.pending().is_empty());
 /// # let _ = (of_one_server, of_another);
 /// ```
 #[derive(Debug, Clone)]
@@ -37,8 +37,8 @@ pub struct QuestionQueue {
 /// ```
 /// use mcp_elicit_client::QuestionQueue;
 ///
-/// fn list(person: &QuestionQueue) {
-///     for pending in person.pending() {
+/// fn list(queue: &QuestionQueue) {
+///     for pending in queue.pending() {
 ///         println!("{}. {} asks: {}", pending.id, pending.server, pending.message);
 ///     }
 /// }
@@ -137,8 +137,8 @@ impl QuestionQueue {
     /// ```
     /// use mcp_elicit_client::{Question, QuestionQueue};
     ///
-    /// async fn show_in_turn(person: &QuestionQueue, question: &Question) {
-    ///     let entry = person.enter(question);
+    /// async fn show_in_turn(queue: &QuestionQueue, question: &Question) {
+    ///     let entry = queue.enter(question);
     ///     let turn = entry.turn().await;
     ///     // Everything that came before is answered: show it, and drop both when it is over.
     ///     drop((turn, entry));
@@ -160,7 +160,7 @@ impl QuestionQueue {
             pending.insert(question.id(), entry);
         });
         QueueEntry {
-            person: self,
+            queue: self,
             id: question.id(),
         }
     }
@@ -195,20 +195,20 @@ impl QuestionQueue {
 /// ```
 #[derive(Debug)]
 pub struct QueueEntry<'p> {
-    person: &'p QuestionQueue,
+    queue: &'p QuestionQueue,
     id: u64,
 }
 
 impl<'p> QueueEntry<'p> {
     /// Waits until every question before it has been answered or withdrawn. Dropping the turn admits the next one.
     pub async fn turn(&self) -> Option<SemaphorePermit<'p>> {
-        self.person.turn.acquire().await.ok()
+        self.queue.turn.acquire().await.ok()
     }
 }
 
 impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
-        self.person.change(|pending| {
+        self.queue.change(|pending| {
             pending.remove(&self.id);
         });
     }

@@ -21,7 +21,7 @@ use crate::responder::Responder;
 /// let settings = ClientSettings::default()
 ///     .responder(Script::decline())
 ///     .consent(Consent::from_toml("[default]\nper-minute = 10")?)
-///     .person(QuestionQueue::new())
+///     .queue(QuestionQueue::new())
 ///     .answer_within(Duration::from_mins(5))
 ///     .form_limits(Limits::default())
 ///     .rounds(8);
@@ -32,7 +32,7 @@ use crate::responder::Responder;
 pub struct ClientSettings {
     pub(crate) responder: Option<Arc<dyn Responder>>,
     pub(crate) consent: Consent,
-    pub(crate) person: QuestionQueue,
+    pub(crate) queue: QuestionQueue,
     pub(crate) answer_within: Option<Duration>,
     pub(crate) form_limits: form::Limits,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
@@ -44,7 +44,7 @@ impl Default for ClientSettings {
         Self {
             responder: None,
             consent: Consent::default(),
-            person: QuestionQueue::default(),
+            queue: QuestionQueue::default(),
             answer_within: None,
             form_limits: form::Limits::default(),
             observers: Vec::new(),
@@ -61,17 +61,17 @@ impl ClientSettings {
         self
     }
 
-    /// Sets what the person allows. The [`person`](Self::person) remembers a permanent decline, for all their servers.
+    /// Sets what the person allows. The [`queue`](Self::queue) remembers a permanent decline, for all their servers.
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
         self
     }
 
-    /// Sets the person who is asked: one queue and one set of declined servers for each person, across servers.
+    /// Sets the queue of the person who is asked: one queue and one set of declined servers for each person, across servers.
     #[must_use]
-    pub fn person(mut self, person: QuestionQueue) -> Self {
-        self.person = person;
+    pub fn queue(mut self, queue: QuestionQueue) -> Self {
+        self.queue = queue;
         self
     }
 
@@ -94,9 +94,9 @@ impl ClientSettings {
     ///
     /// ```
     /// use mcp_elicit_client::ClientSettings;
-    /// use mcp_elicit_client::audit::Audit;
+    /// use mcp_elicit_client::audit::AuditLog;
     ///
-    /// let settings = ClientSettings::default().observer(Audit::new(std::io::stderr()));
+    /// let settings = ClientSettings::default().observer(AuditLog::new(std::io::stderr()));
     /// ```
     #[must_use]
     pub fn observer(mut self, observer: impl Observer) -> Self {

@@ -68,7 +68,7 @@ pub enum WebhookError {
     Secret,
     /// The HTTP client.
     #[error("cannot set up HTTP")]
-    Setup(#[source] reqwest::Error),
+    Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Webhook {
@@ -94,7 +94,7 @@ impl Webhook {
         let client = crate::tls::client()
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(WebhookError::Setup)?;
+            .map_err(|error| WebhookError::Setup(error.into()))?;
         Ok(Self {
             client,
             url,

@@ -103,10 +103,7 @@ pub(crate) async fn connected(
     settings: ClientSettings,
 ) -> (Connection<()>, Server, Value) {
     let (client, mut server) = pipe(settings);
-    let options = ConnectOptions {
-        revision: Some(revision),
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions::default().revision(revision);
     let (connection, declared) = tokio::join!(client(options), server.greet(revision));
     (connection.expect("a connection"), server, declared)
 }

@@ -22,7 +22,7 @@ pub enum AuthorFault {
     IllegalLink(#[from] LinkError),
     /// A form that the revision has no words for.
     #[error("this form cannot be asked on {revision}: {}", findings.first().map_or("", |finding| &finding.message))]
-    UnsayableForm {
+    UnsupportedForm {
         /// The revision spoken.
         revision: Revision,
         /// The parts that cannot be expressed.
@@ -63,14 +63,14 @@ impl From<&Defects> for AuthorFault {
 }
 
 impl From<UnsupportedForm> for AuthorFault {
-    fn from(unsayable: UnsupportedForm) -> Self {
+    fn from(unsupported: UnsupportedForm) -> Self {
         let finding = Finding {
-            location: format!("/properties/{}", unsayable.field),
+            location: format!("/properties/{}", unsupported.field),
             code: "unsayable".to_owned(),
-            message: unsayable.to_string(),
+            message: unsupported.to_string(),
         };
-        Self::UnsayableForm {
-            revision: unsayable.revision,
+        Self::UnsupportedForm {
+            revision: unsupported.revision,
             findings: vec![finding],
         }
     }
@@ -86,7 +86,7 @@ impl AuthorFault {
             },
             Self::IllegalForm { .. }
             | Self::IllegalLink(_)
-            | Self::UnsayableForm { .. }
+            | Self::UnsupportedForm { .. }
             | Self::UnsupportedQuestion(_)
             | Self::AsksForCredential { .. }
             | Self::NotHere
@@ -100,7 +100,7 @@ impl AuthorFault {
             Self::NoResponder { .. } => "Elicitation not supported",
             Self::IllegalForm { .. }
             | Self::IllegalLink(_)
-            | Self::UnsayableForm { .. }
+            | Self::UnsupportedForm { .. }
             | Self::UnsupportedQuestion(_)
             | Self::AsksForCredential { .. }
             | Self::NotHere => "The question cannot be asked",
@@ -112,7 +112,7 @@ impl AuthorFault {
         let reason = self.to_string();
         match self {
             Self::IllegalForm { defects }
-            | Self::UnsayableForm {
+            | Self::UnsupportedForm {
                 findings: defects, ..
             } => {
                 let mut data = error::illegal_form(defects, revision);

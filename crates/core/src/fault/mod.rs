@@ -5,20 +5,20 @@
 //!
 //! | file | who is to blame |
 //! | --- | --- |
-//! | [`peer`] | the other side: what it sent is not what the protocol says |
-//! | [`author`] | the author of the program on this side |
-//! | [`person`] | none: the person has the right to say no |
-//! | [`limit`] | a configured bound: time, rate, size, number |
-//! | [`error`] | the JSON-RPC error object and its codes |
+//! | `peer` | the other side: what it sent is not what the protocol says |
+//! | `author` | the author of the program on this side |
+//! | `person` | none: the person has the right to say no |
+//! | `limit` | a configured bound: time, rate, size, number |
+//! | `error` | the JSON-RPC error object and its codes |
 //!
 //! [`chain`], [`causes()`] and [`with_causes`] show any error of `std` with those below it.
 
-pub mod author;
+mod author;
 mod causes;
-pub mod error;
-pub mod limit;
-pub mod peer;
-pub mod person;
+mod error;
+mod limit;
+mod peer;
+mod person;
 
 pub use author::AuthorFault;
 pub use causes::{causes, chain, with_causes};

@@ -208,7 +208,7 @@ fn every_fault_has_a_reason_a_code_and_a_blame() {
         AuthorFault::IllegalForm {
             defects: vec![defect()],
         },
-        AuthorFault::UnsayableForm {
+        AuthorFault::UnsupportedForm {
             revision: Revision::V2025_06_18,
             findings: vec![defect()],
         },

@@ -58,7 +58,8 @@ impl fmt::Display for Delivery {
 #[serde(rename_all = "kebab-case")]
 pub enum Lapse {
     /// No call came for it in time.
-    KeptTooLong,
+    #[serde(rename = "kept-too-long")]
+    Expired,
     /// The asker refused it twice.
     RefusedTwice,
     /// No call can come for it: it is not known which call asked.
@@ -69,7 +70,7 @@ impl Lapse {
     /// Returns the reason in words for a person.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::KeptTooLong => "no call came for the answer in time",
+            Self::Expired => "no call came for the answer in time",
             Self::RefusedTwice => "the server refused the answer twice",
             Self::NoCall => "no call can come for the answer",
         }

@@ -25,23 +25,23 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | [`delivery`] | the delivery of an answer |
-//! | [`timestamp`] | a point in time, handed in |
-//! | [`phase`] | the phases |
-//! | [`transition`] | transitions, and why one is refused |
-//! | [`record`] | one audit event of a question: who, which tool, which fields, what happened |
-//! | [`counters`] | counts of events and open times, for monitoring |
+//! | `delivery` | the delivery of an answer |
+//! | `timestamp` | a point in time, handed in |
+//! | `phase` | the phases |
+//! | `transition` | transitions, and why one is refused |
+//! | `record` | one audit event of a question: who, which tool, which fields, what happened |
+//! | `counters` | counts of events and open times, for monitoring |
 
-pub mod counters;
-pub mod delivery;
-pub mod phase;
-pub mod record;
-pub mod timestamp;
-pub mod transition;
+mod counters;
+mod delivery;
+mod phase;
+mod record;
+mod timestamp;
+mod transition;
 
 pub use counters::AuditCounters;
 pub use delivery::{Delivery, Lapse};
-pub use phase::Phase;
+pub use phase::{Phase, UnknownPhase};
 pub use record::{AuditEvent, AuditRecord};
 pub use timestamp::Timestamp;
 pub use transition::{PersonAction, Transition, TransitionError, Withdrawal};
@@ -370,7 +370,7 @@ impl Lifecycle {
             }
             Some(Delivery::Waiting | Delivery::Failed) => {}
         }
-        if why == Lapse::KeptTooLong && self.is_deliverable(now) {
+        if why == Lapse::Expired && self.is_deliverable(now) {
             return Err(TransitionError::NotDue);
         }
         self.lapsed = Some(Lapsed { at: now, why });

@@ -32,7 +32,8 @@ pub enum AuditEvent {
     /// It was rejected before being shown: it is forbidden or too frequent, or the client cannot ask.
     Refused,
     /// No responder was available.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoResponder,
     /// Something broke: what came back was not an answer.
     Failed,
     /// The server accepted the answer.
@@ -88,7 +89,8 @@ pub enum AuditEvent {
     /// A session of the inbox was ended by a person.
     SessionsRevoked,
     /// A person accepted a form although it asks for a credential.
-    Insisted,
+    #[serde(rename = "insisted")]
+    CredentialAllowed,
     /// A key or token was changed.
     Rotated,
     /// An API token was made for a program.
@@ -125,7 +127,7 @@ impl AuditEvent {
         Self::TimedOut,
         Self::Withdrawn,
         Self::Refused,
-        Self::Nobody,
+        Self::NoResponder,
         Self::Failed,
     ];
 
@@ -165,7 +167,7 @@ impl AuditEvent {
         Self::GrantVoid,
         Self::Login,
         Self::SessionsRevoked,
-        Self::Insisted,
+        Self::CredentialAllowed,
         Self::Rotated,
         Self::TokenMade,
         Self::TokenRevoked,
@@ -191,7 +193,7 @@ impl AuditEvent {
             Self::TimedOut => Phase::TimedOut.as_str(),
             Self::Withdrawn => Phase::Withdrawn.as_str(),
             Self::Refused => "refused",
-            Self::Nobody => "nobody",
+            Self::NoResponder => "nobody",
             Self::Failed => Phase::Failed.as_str(),
             Self::Delivered => "delivered",
             Self::DeliveryFailed => "delivery-failed",
@@ -219,7 +221,7 @@ impl AuditEvent {
             Self::GrantVoid => "grant-void",
             Self::Login => "login",
             Self::SessionsRevoked => "sessions-revoked",
-            Self::Insisted => "insisted",
+            Self::CredentialAllowed => "insisted",
             Self::Rotated => "rotated",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
@@ -259,6 +261,7 @@ impl fmt::Display for AuditEvent {
 /// One event of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AuditRecord {
     /// When, in milliseconds since the epoch.
     pub at: Timestamp,
@@ -293,8 +296,12 @@ pub struct AuditRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspicious: Vec<String>,
     /// `true` if the person chose to answer them anyway.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub insisted: bool,
+    #[serde(
+        default,
+        skip_serializing_if = "std::ops::Not::not",
+        rename = "insisted"
+    )]
+    pub credential_allowed: bool,
     /// The host of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -321,7 +328,7 @@ impl AuditRecord {
             responder: None,
             fields: Vec::new(),
             suspicious: Vec::new(),
-            insisted: false,
+            credential_allowed: false,
             host: None,
             open_ms: None,
             reason: None,

@@ -127,13 +127,13 @@ fn an_answer_is_valid_for_a_bounded_time_after_the_act() {
     let asked = asked().deliverable_within(Duration::from_secs(10));
     assert_eq!((asked.valid_until(), asked.delivery()), (None, None));
     assert_eq!(
-        asked.step(&lapse(Lapse::KeptTooLong), at(50)),
+        asked.step(&lapse(Lapse::Expired), at(50)),
         Err(TransitionError::Open)
     );
     let answered = asked.step(&act(Action::Decline), at(20)).unwrap();
     assert_eq!(answered.valid_until(), Some(at(30)));
     assert_eq!(
-        answered.step(&lapse(Lapse::KeptTooLong), at(29)),
+        answered.step(&lapse(Lapse::Expired), at(29)),
         Err(TransitionError::NotDue)
     );
     assert!(answered.step(&Transition::Deliver, at(29)).is_ok());
@@ -141,7 +141,7 @@ fn an_answer_is_valid_for_a_bounded_time_after_the_act() {
         answered.step(&Transition::Deliver, at(30)),
         Err(TransitionError::Lapsed)
     );
-    let lapsed = answered.step(&lapse(Lapse::KeptTooLong), at(30)).unwrap();
+    let lapsed = answered.step(&lapse(Lapse::Expired), at(30)).unwrap();
     assert_eq!(
         (lapsed.phase(), lapsed.delivery()),
         (Phase::Declined, Some(Delivery::Lapsed))

@@ -1,4 +1,4 @@
-//! From a link to its cautions: what each part of a URL gives reason for.
+//! From a link to its warnings: what each part of a URL gives reason for.
 
 use url::Url;
 
@@ -8,97 +8,97 @@ use super::{LinkPolicy, query};
 use crate::secrecy::words::is_invisible;
 
 /// Every caution about a link, the gravest first.
-pub(super) fn cautions(
+pub(super) fn warnings(
     sent: &str,
     url: &Url,
     host: &Host,
     policy: &LinkPolicy,
 ) -> Vec<LinkWarning> {
-    let mut cautions = Vec::new();
+    let mut warnings = Vec::new();
     if !url.username().is_empty() || url.password().is_some() {
-        cautions.push(LinkWarning::UserInfo);
+        warnings.push(LinkWarning::UserInfo);
     }
-    about_host(sent, host, &mut cautions);
+    about_host(sent, host, &mut warnings);
     if has_invisible(sent) {
-        cautions.push(LinkWarning::Invisible);
+        warnings.push(LinkWarning::Invisible);
     }
-    about_reach(url, host, &mut cautions);
+    about_reach(url, host, &mut warnings);
     let carried = query::carried(url, host);
-    cautions.extend(
+    warnings.extend(
         carried
             .credentials
             .into_iter()
             .map(|location| LinkWarning::CredentialInUrl { location }),
     );
-    cautions.extend(
+    warnings.extend(
         carried
             .personal
             .into_iter()
             .map(|location| LinkWarning::PersonalDataInUrl { location }),
     );
-    cautions.extend(
+    warnings.extend(
         carried
             .nested
             .into_iter()
             .map(|(parameter, host)| LinkWarning::NestedUrl { parameter, host }),
     );
     if url.as_str().len() >= policy.long_bytes {
-        cautions.push(LinkWarning::VeryLong {
+        warnings.push(LinkWarning::VeryLong {
             bytes: url.as_str().len(),
         });
     }
-    cautions.sort_by_key(|caution| std::cmp::Reverse(caution.weight()));
-    cautions
+    warnings.sort_by_key(|caution| std::cmp::Reverse(caution.level()));
+    warnings
 }
 
-fn about_host(sent: &str, host: &Host, cautions: &mut Vec<LinkWarning>) {
+fn about_host(sent: &str, host: &Host, warnings: &mut Vec<LinkWarning>) {
     let ascii = || host.ascii().to_owned();
     if let Some(name) = host.confusable_with() {
-        cautions.push(LinkWarning::LooksLike {
+        warnings.push(LinkWarning::LooksLike {
             name,
             ascii: ascii(),
         });
     }
     if host.mixes_scripts() {
-        cautions.push(LinkWarning::MixedScripts { ascii: ascii() });
+        warnings.push(LinkWarning::MixedScripts { ascii: ascii() });
     }
     if let Some(pretended) = host.pretended_domain() {
         let real = host.registrable().unwrap_or(host.ascii()).to_owned();
-        cautions.push(LinkWarning::PretendedDomain { pretended, real });
+        warnings.push(LinkWarning::PretendedDomain { pretended, real });
     }
     if host.is_international() {
-        cautions.push(LinkWarning::International {
+        warnings.push(LinkWarning::International {
             unicode: host.unicode().to_owned(),
             ascii: ascii(),
         });
     }
     if host.is_v4() && host_as_sent(sent) != Some(host.ascii()) {
-        cautions.push(LinkWarning::DisguisedAddress { address: ascii() });
+        warnings.push(LinkWarning::DisguisedAddress { address: ascii() });
     } else if host.is_address() {
-        cautions.push(LinkWarning::Address { address: ascii() });
+        warnings.push(LinkWarning::Address { address: ascii() });
     }
 }
 
-fn about_reach(url: &Url, host: &Host, cautions: &mut Vec<LinkWarning>) {
+fn about_reach(url: &Url, host: &Host, warnings: &mut Vec<LinkWarning>) {
     let reach = host.reach();
     match reach {
-        Reach::Loopback => cautions.push(LinkWarning::Loopback),
-        Reach::Private => cautions.push(LinkWarning::PrivateNetwork {
+        Reach::Loopback => warnings.push(LinkWarning::Loopback),
+        Reach::Private => warnings.push(LinkWarning::PrivateNetwork {
             host: host.ascii().to_owned(),
         }),
-        Reach::Public => about_suffix(host, cautions),
+        Reach::Public => about_suffix(host, warnings),
     }
     if reach != Reach::Loopback {
         if url.scheme() == "http" {
-            cautions.push(LinkWarning::PlainHttp);
+            warnings.push(LinkWarning::PlainHttp);
         }
         if let Some(port) = url.port() {
-            cautions.push(LinkWarning::OddPort { port });
+            warnings.push(LinkWarning::OddPort { port });
         }
     }
 }
 
-fn about_suffix(host: &Host, cautions: &mut Vec<LinkWarning>) {
+fn about_suffix(host: &Host, warnings: &mut Vec<LinkWarning>) {
     if host.is_address() {
         return;
     }
@@ -110,11 +110,11 @@ fn about_suffix(host: &Host, cautions: &mut Vec<LinkWarning>) {
             .next()
             .unwrap_or_default()
             .to_owned();
-        cautions.push(LinkWarning::UnknownSuffix { ending });
+        warnings.push(LinkWarning::UnknownSuffix { ending });
     } else if host.registrable().is_none() {
-        cautions.push(LinkWarning::BareSuffix);
+        warnings.push(LinkWarning::BareSuffix);
     } else if let Some(suffix) = host.shared_suffix() {
-        cautions.push(LinkWarning::SharedHost {
+        warnings.push(LinkWarning::SharedHost {
             suffix: suffix.to_owned(),
         });
     }
@@ -141,7 +141,7 @@ mod tests {
     fn codes(text: &str) -> Vec<&'static str> {
         Link::parse(text)
             .expect(text)
-            .cautions()
+            .warnings()
             .iter()
             .map(LinkWarning::code)
             .collect()
@@ -228,17 +228,17 @@ mod tests {
     fn the_gravest_comes_first() {
         let link = Link::parse("http://user@example.com:81/?u=https://x.example/&token=1")
             .expect("a link");
-        let weights: Vec<WarningLevel> = link.cautions().iter().map(LinkWarning::weight).collect();
-        assert!(weights.is_sorted_by(|a, b| a >= b), "{weights:?}");
-        assert_eq!(weights.first(), Some(&WarningLevel::Danger));
+        let levels: Vec<WarningLevel> = link.warnings().iter().map(LinkWarning::level).collect();
+        assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
+        assert_eq!(levels.first(), Some(&WarningLevel::Danger));
     }
 
     #[test]
     fn every_sentence_is_one_line_and_says_no_value() {
         let text = "http://ann:hunter2@paypal.com.раураl.com:81/?token=hunter2&email=hunter2&u=https://x.example/hunter2";
         let link = Link::parse(text).expect("a link");
-        assert!(link.cautions().len() >= 8);
-        for caution in link.cautions() {
+        assert!(link.warnings().len() >= 8);
+        for caution in link.warnings() {
             let sentence = caution.to_string();
             assert!(
                 sentence.ends_with('.') && sentence.lines().count() == 1,

@@ -31,6 +31,7 @@ use url::{Position, Url};
 
 /// Rules for a link. The defaults suit any host.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkPolicy {
     /// The longest URL that is read at all, in bytes. 8,192 unless set.
     pub max_bytes: usize,
@@ -54,7 +55,7 @@ pub struct Link {
     sent: String,
     url: Url,
     host: Host,
-    cautions: Vec<LinkWarning>,
+    warnings: Vec<LinkWarning>,
 }
 
 /// A link in three pieces which together are the whole of it, so that the domain can be set apart.
@@ -99,12 +100,12 @@ impl Link {
             });
         }
         let host = Host::from_url(&url).ok_or(LinkError::NoHost)?;
-        let cautions = evaluate::cautions(text, &url, &host, policy);
+        let warnings = evaluate::warnings(text, &url, &host, policy);
         Ok(Self {
             sent: text.to_owned(),
             url,
             host,
-            cautions,
+            warnings,
         })
     }
 
@@ -165,14 +166,14 @@ impl Link {
     }
 
     /// Every reason to be careful, the gravest first.
-    pub fn cautions(&self) -> &[LinkWarning] {
-        &self.cautions
+    pub fn warnings(&self) -> &[LinkWarning] {
+        &self.warnings
     }
 
     /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated
     /// URLs ("Safe URL Handling", 1 and 2 for servers).
     pub fn refused_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
-        self.cautions
+        self.warnings
             .iter()
             .filter(|caution| caution.asking() == SendRule::MustNot)
     }
@@ -180,7 +181,7 @@ impl Link {
     /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling",
     /// 4 for servers), and what makes a careful person say no.
     pub fn unwise_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
-        self.cautions
+        self.warnings
             .iter()
             .filter(|caution| caution.asking() == SendRule::ShouldNot)
     }
@@ -275,7 +276,7 @@ mod tests {
             link.as_str().bytes().all(|byte| byte.is_ascii_graphic()),
             "{link}"
         );
-        assert!(link.cautions().contains(&LinkWarning::Invisible));
+        assert!(link.warnings().contains(&LinkWarning::Invisible));
     }
 
     #[test]
@@ -296,6 +297,6 @@ mod tests {
                 .count(),
             0
         );
-        assert_eq!(clean.cautions(), []);
+        assert_eq!(clean.warnings(), []);
     }
 }

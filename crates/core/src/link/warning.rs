@@ -109,7 +109,7 @@ pub enum WarningLevel {
 }
 
 impl WarningLevel {
-    /// The weight's stable name, for programs.
+    /// The level's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -157,7 +157,7 @@ impl LinkWarning {
     }
 
     /// Returns the level at which a person is warned.
-    pub fn weight(&self) -> WarningLevel {
+    pub fn level(&self) -> WarningLevel {
         match self {
             Self::UserInfo
             | Self::LooksLike { .. }

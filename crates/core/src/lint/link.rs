@@ -42,8 +42,8 @@ pub(super) fn look(
             return Legal::nowhere();
         }
         Ok(link) => {
-            for caution in link.cautions() {
-                let level = match (caution.asking(), caution.weight()) {
+            for caution in link.warnings() {
+                let level = match (caution.asking(), caution.level()) {
                     (SendRule::MustNot, _) => Severity::Error,
                     (SendRule::ShouldNot, _)
                     | (SendRule::May, WarningLevel::Danger | WarningLevel::Careful) => {

@@ -5,28 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::sanitize;
-
-/// The kind of request a question belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
-    /// `tools/call`
-    Tool,
-    /// `prompts/get`
-    Prompt,
-    /// `resources/read`
-    Resource,
-}
-
-impl CallKind {
-    /// The word a person knows it by.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Prompt => "prompt",
-            Self::Resource => "resource",
-        }
-    }
-}
+use crate::wire::CallKind;
 
 /// The call that the question interrupts.
 #[derive(Clone, PartialEq)]

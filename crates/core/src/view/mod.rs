@@ -13,7 +13,8 @@ mod question;
 pub mod sanitize;
 mod warning;
 
-pub use call::{CallKind, CallView, exact_argument};
+pub use crate::wire::CallKind;
+pub use call::{CallView, exact_argument};
 pub use origin::Origin;
 pub use question::{PendingView, QuestionBody, QuestionView};
 pub use warning::{Warning, warnings};

@@ -9,7 +9,7 @@ pub struct Warning {
     /// The reason, in a sentence a person can read.
     pub text: String,
     /// The level of the warning.
-    pub weight: WarningLevel,
+    pub level: WarningLevel,
     /// `true` if the form asks for a credential: the person must allow that explicitly before an answer can be sent.
     pub asks_for_credential: bool,
 }
@@ -24,7 +24,7 @@ pub fn warnings(question: &QuestionView) -> Vec<Warning> {
                 let certain = suspicion.level() == Confidence::Certain;
                 Warning {
                     text: sanitize::line(&suspicion.to_string(), sanitize::LABEL * 2),
-                    weight: if certain {
+                    level: if certain {
                         WarningLevel::Danger
                     } else {
                         WarningLevel::Careful
@@ -34,11 +34,11 @@ pub fn warnings(question: &QuestionView) -> Vec<Warning> {
             })
             .collect(),
         QuestionBody::Url(link) => link
-            .cautions()
+            .warnings()
             .iter()
             .map(|caution| Warning {
                 text: sanitize::line(&caution.to_string(), sanitize::LABEL * 2),
-                weight: caution.weight(),
+                level: caution.level(),
                 asks_for_credential: false,
             })
             .collect(),

@@ -1,5 +1,8 @@
 //! The kinds of calls during which a server may ask.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// The kinds of calls during which a server may ask.
@@ -34,11 +37,40 @@ impl CallKind {
             Self::Resource => "resource",
         }
     }
+}
 
-    /// Returns the kind of this [`CallKind::word`].
-    pub fn from_word(word: &str) -> Option<Self> {
+impl fmt::Display for CallKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// The word names no [`CallKind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kind of call; use tool, prompt or resource")]
+pub struct UnknownCallKind;
+
+/// Reads a [`CallKind::word`].
+impl FromStr for CallKind {
+    type Err = UnknownCallKind;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
         [Self::Tool, Self::Prompt, Self::Resource]
             .into_iter()
             .find(|kind| kind.word() == word)
+            .ok_or(UnknownCallKind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_reads_what_it_writes() {
+        for kind in [CallKind::Tool, CallKind::Prompt, CallKind::Resource] {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!("tools/call".parse::<CallKind>(), Err(UnknownCallKind));
     }
 }

@@ -5,49 +5,49 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`revision`] | the dated revisions, the eras, the modes |
+//! | `revision` | the dated revisions, the eras, the modes |
 //! | [`frame`] | where a frame's members stand, found in one scan |
-//! | [`call_frame`] | what a request calls, and its arguments in one spelling |
-//! | [`call_kind`] | the kinds of calls during which a server may ask |
-//! | [`envelope`] | a JSON-RPC message and how it carries elicitation |
+//! | `call_frame` | what a request calls, and its arguments in one spelling |
+//! | `call_kind` | the kinds of calls during which a server may ask |
+//! | `envelope` | a JSON-RPC message and how it carries elicitation |
 //! | [`message`] | writing messages |
-//! | [`id`] | ids and progress tokens, kept as written |
+//! | `id` | ids and progress tokens, kept as written |
 //! | [`members`] | an object's members as bytes |
 //! | [`method`] | method names |
-//! | [`capability`] | what a client can ask a person |
-//! | [`request`] | the question |
-//! | [`result`] | the reply |
+//! | `capability` | what a client can ask a person |
+//! | `request` | the question |
+//! | `result` | the reply |
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
 //! | [`sse`] | server-sent events, read and written |
-//! | [`notice`] | cancellation and progress |
-//! | [`error`] | what can be wrong with any of it |
+//! | `notice` | cancellation and progress |
+//! | `error` | what can be wrong with any of it |
 
-pub mod call_frame;
-pub mod call_kind;
-pub mod capability;
-pub mod envelope;
-pub mod error;
+mod call_frame;
+mod call_kind;
+mod capability;
+mod envelope;
+mod error;
 pub mod frame;
-pub mod id;
+mod id;
 pub mod members;
 pub mod message;
 pub mod meta;
 pub mod method;
-pub mod notice;
+mod notice;
 pub mod pushed;
-pub mod request;
-pub mod result;
-pub mod revision;
+mod request;
+mod result;
+mod revision;
 pub mod rounds;
 pub mod sse;
 
-pub use call_frame::{CallDefect, CallFrame};
-pub use call_kind::CallKind;
+pub use call_frame::{CallDefect, CallFrame, MAX_ARGUMENT_DEPTH, canonical};
+pub use call_kind::{CallKind, UnknownCallKind};
 pub use capability::Capability;
-pub use envelope::{ElicitationMessage, Envelope, Kind};
-pub use error::WireError;
+pub use envelope::{ElicitationMessage, Envelope, Kind, MAX_MESSAGE};
+pub use error::{JsonProblem, WireError};
 pub use frame::{Frame, FrameDefect, FrameIndex, FramePart};
 pub use id::Id;
 pub use meta::Meta;
@@ -55,5 +55,5 @@ pub use notice::{Cancelled, Progress};
 pub use pushed::{Complete, UrlRequired};
 pub use request::{ElicitRequest, UnsupportedQuestion};
 pub use result::{Action, ElicitResult};
-pub use revision::{Era, Mode, Revision, UnknownRevision};
+pub use revision::{Era, Mode, Revision, UnknownMode, UnknownRevision};
 pub use rounds::{InputRequest, InputRequired, InputResponses};

@@ -120,7 +120,7 @@ fn raw_number(number: &Number) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::envelope::Envelope;
+    use crate::wire::Envelope;
 
     #[test]
     fn cancellation_reads_what_it_writes() {

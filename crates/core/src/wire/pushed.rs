@@ -114,7 +114,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::wire::envelope::{ElicitationMessage, Envelope};
+    use crate::wire::{ElicitationMessage, Envelope};
 
     fn visit(id: Option<&str>) -> ElicitRequest {
         ElicitRequest::Url {

@@ -122,6 +122,23 @@ impl fmt::Display for Mode {
     }
 }
 
+/// Reads a [`Mode::as_str`].
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Form, Self::Url]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .ok_or(UnknownMode)
+    }
+}
+
+/// The text names no [`Mode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown mode; use form or url")]
+pub struct UnknownMode;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +153,14 @@ mod tests {
         }
         assert!(Revision::ALL.is_sorted());
         assert_eq!(Revision::ALL.last(), Some(&Revision::LATEST));
+    }
+
+    #[test]
+    fn a_mode_reads_what_it_writes() {
+        for mode in [Mode::Form, Mode::Url] {
+            assert_eq!(mode.as_str().parse(), Ok(mode));
+        }
+        assert_eq!("Form".parse::<Mode>(), Err(UnknownMode));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn head(controller: &Controller, width: usize, now: SystemTime) -> Ve
     lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
     let about = [
         question.call().map(phrases::for_call),
-        phrases::for_whom(question),
+        phrases::on_behalf_of(question),
         origin.connection_line(),
     ];
     let mut cut = question.call().is_some_and(CallView::is_shortened);
@@ -135,7 +135,7 @@ fn readable(controller: &Controller, width: usize) -> Vec<Line> {
     }
     body.gap();
     say(&mut body, &phrases::asks(question.origin()), Style::Strong);
-    if let Some(whom) = phrases::for_whom(question) {
+    if let Some(whom) = phrases::on_behalf_of(question) {
         say(&mut body, &whom, Style::Plain);
     }
     if let Some(call) = question.call() {
@@ -177,7 +177,7 @@ pub(super) fn reader(controller: &Controller, width: usize, row: usize) -> Body 
 /// Reasons to be careful.
 pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     for warning in warnings {
-        let style = if warning.weight == WarningLevel::Danger {
+        let style = if warning.level == WarningLevel::Danger {
             Style::Bad
         } else {
             Style::Warn

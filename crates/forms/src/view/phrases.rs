@@ -42,7 +42,7 @@ pub fn for_call(call: &CallView) -> String {
 
 /// For whom and through what it is asked: `On behalf of ana@example.org, through Claude Code 2.1`. `None` where neither
 /// is known.
-pub fn for_whom(question: &QuestionView) -> Option<String> {
+pub fn on_behalf_of(question: &QuestionView) -> Option<String> {
     match (question.caller(), question.client()) {
         (Some(caller), Some(client)) => Some(format!("On behalf of {caller}, through {client}")),
         (Some(caller), None) => Some(format!("On behalf of {caller}")),

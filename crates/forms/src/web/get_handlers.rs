@@ -217,7 +217,7 @@ impl Open<'_> {
             message: Message::read(&self.question.message()),
             care,
             note: self.note.clone(),
-            insist: warnings.iter().any(|warning| warning.asks_for_credential),
+            must_allow: warnings.iter().any(|warning| warning.asks_for_credential),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
             links: self.links(),
             csrf: self.site.tag(
@@ -231,7 +231,7 @@ impl Open<'_> {
 
     fn form_page(&self, form: &Form, saved: Option<Draft>, query: Option<&str>) -> QuestionPage {
         let has = |name| asked_for(query, name).is_some();
-        let (check, unsure) = (has("check"), has("insist"));
+        let (check, unsure) = (has("check"), has("allow"));
         let views: Vec<_> = form.fields().iter().map(FieldView::from_field).collect();
         let typed = saved.is_some();
         let draft = page_model::draft_of(&views, saved);
@@ -250,7 +250,7 @@ impl Open<'_> {
         let mut problems = page_model::problems(&views, &wrong);
         if unsure {
             problems.push(Problem {
-                anchor: "insist".to_owned(),
+                anchor: "allow".to_owned(),
                 label: "The warning".to_owned(),
                 message: "read it and tick the box first".to_owned(),
             });
@@ -323,7 +323,7 @@ async fn open<'a, D: QuestionStore>(
             let mut ended = notices::ended(shell, &summary, late, next, note);
             if let Some(team) = team {
                 let now = (site.clock)();
-                ended.course = page_model::history(team.course);
+                ended.history = page_model::history(team.history);
                 ended.comments = page_model::comments(team.comments, now);
             }
             Err(page(StatusCode::OK, &ended))
@@ -423,7 +423,7 @@ pub(super) async fn review<D: QuestionStore>(
         Some(
             "What was typed has changed since you reviewed it, perhaps in another tab. Look again, then send.",
         )
-    } else if has("insist") {
+    } else if has("allow") {
         Some("Read the warning and tick the box below if you really want to send this.")
     } else {
         None

@@ -24,7 +24,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
         acts,
         forward: None,
         enter: None,
-        course: Vec::new(),
+        history: Vec::new(),
         comments: Vec::new(),
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Asker {
     pub command: Option<String>,
     pub connection: Option<String>,
     /// On whose behalf and through which client it is asked.
-    pub whom: Option<String>,
+    pub on_behalf_of: Option<String>,
     pub ago: Option<String>,
     pub call: Option<CallPart>,
 }
@@ -115,7 +115,7 @@ pub(super) struct Asked {
     pub care: &'static str,
     pub warnings: Vec<String>,
     /// `true` if they must be ticked off before an answer is sent.
-    pub insist: bool,
+    pub must_allow: bool,
     pub links: Links,
     pub csrf: String,
     /// `true` if declining permanently is offered here.
@@ -192,7 +192,7 @@ pub(super) struct TeamPart {
     pub delegates: Vec<(String, String)>,
     pub may_comment: bool,
     pub comments: Vec<CommentPart>,
-    pub course: Vec<HistoryPart>,
+    pub history: Vec<HistoryPart>,
 }
 
 /// The claim of somebody else, which closes the form.
@@ -224,7 +224,7 @@ pub(super) struct CommentPart {
 pub(super) struct HistoryPart {
     pub text: String,
     /// `true` for an act or a change, of which the page tells as it comes.
-    pub is_news: bool,
+    pub is_announced: bool,
     pub at: Option<Moment>,
 }
 
@@ -352,7 +352,7 @@ pub(super) struct Row {
     pub call: Option<String>,
     pub called_by: Option<String>,
     pub rule: Option<String>,
-    pub gist: String,
+    pub excerpt: String,
     pub ago: Option<String>,
     pub left: Option<Left>,
     pub end: Option<End>,
@@ -410,7 +410,7 @@ pub(super) struct NoticePage {
     /// The page that a signed-in browser is led to from here, below the path that it remembers.
     pub enter: Option<String>,
     /// The course of a question that has ended.
-    pub course: Vec<HistoryPart>,
+    pub history: Vec<HistoryPart>,
     /// The comments on it.
     pub comments: Vec<CommentPart>,
 }
@@ -465,7 +465,7 @@ impl PushPart {
 pub(super) struct AuditRow {
     pub number: u64,
     pub event: String,
-    pub told: String,
+    pub text: String,
     pub at: Option<Moment>,
     /// The id of its question.
     pub question: Option<String>,

@@ -48,7 +48,7 @@ pub(super) fn asker(question: &QuestionView, asked: SystemTime, now: SystemTime)
         version: origin.version(),
         command,
         connection: origin.connection(),
-        whom: phrases::for_whom(question),
+        on_behalf_of: phrases::on_behalf_of(question),
         ago: Some(ago(asked, now)),
         call: question.call().map(|call| {
             let arguments = call.arguments_in_full();
@@ -332,7 +332,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         delegates: team.delegates,
         may_comment: team.may_comment,
         comments: comments(team.comments, now),
-        course: history(team.course),
+        history: history(team.history),
     }
 }
 
@@ -347,13 +347,13 @@ pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<Comme
 }
 
 /// The course of a question, safe to show.
-pub(super) fn history(course: Vec<HistoryLine>) -> Vec<HistoryPart> {
+pub(super) fn history(lines: Vec<HistoryLine>) -> Vec<HistoryPart> {
     let part = |line: HistoryLine| HistoryPart {
         text: sanitize::line(&line.text, HISTORY_LINE),
-        is_news: line.is_news,
+        is_announced: line.is_announced,
         at: line.at.and_then(moment),
     };
-    course.into_iter().map(part).collect()
+    lines.into_iter().map(part).collect()
 }
 
 /// Returns what was typed, where that is not what is sent.
@@ -399,7 +399,7 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
         call: summary.call.clone(),
         called_by: summary.caller.clone(),
         rule: summary.rule.clone(),
-        gist: summary.gist.clone(),
+        excerpt: summary.excerpt.clone(),
         ago: waits.then(|| ago(summary.asked, now)),
         left: if waits {
             left(summary.deadline, now)

@@ -242,8 +242,8 @@ impl<D: QuestionStore> Press<'_, D> {
                     .collect::<Vec<_>>(),
             ),
         };
-        let insisted = self.posted.get("insist") == Some("yes");
-        let unsure = !insisted
+        let allowed = self.posted.get("allow") == Some("yes");
+        let unsure = !allowed
             && warnings(&self.question)
                 .iter()
                 .any(|warning| warning.asks_for_credential);
@@ -253,7 +253,7 @@ impl<D: QuestionStore> Press<'_, D> {
         };
         if views.is_empty() {
             return if unsure {
-                Ok(self.here("?insist"))
+                Ok(self.here("?allow"))
             } else {
                 self.submit(Outcome::Accept(answers)).await
             };
@@ -266,7 +266,7 @@ impl<D: QuestionStore> Press<'_, D> {
             return Ok(self.here("/review?changed"));
         }
         if unsure {
-            return Ok(self.here("/review?insist"));
+            return Ok(self.here("/review?allow"));
         }
         self.submit(Outcome::Accept(answers)).await
     }

@@ -99,7 +99,7 @@ pub struct QuestionSummary {
     /// The rule by which it is asked, where there is one.
     pub rule: Option<String>,
     /// The beginning of the message, its words alone.
-    pub gist: String,
+    pub excerpt: String,
     /// When it was asked.
     pub asked: SystemTime,
     /// Until when it can be answered.
@@ -110,7 +110,7 @@ pub struct QuestionSummary {
 
 impl QuestionSummary {
     /// Longest beginning of a message that is kept, in characters.
-    pub const GIST: usize = 240;
+    pub const EXCERPT: usize = 240;
 
     /// Summarizes `question` while it is pending.
     pub fn from_question(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
@@ -118,16 +118,16 @@ impl QuestionSummary {
         let start: String = question
             .raw_message()
             .chars()
-            .take(2 * Self::GIST)
+            .take(2 * Self::EXCERPT)
             .collect();
-        let gist = Message::read(&sanitize::text(&start, 2 * Self::GIST)).words();
+        let excerpt = Message::read(&sanitize::text(&start, 2 * Self::EXCERPT)).words();
         Self {
             id,
             server: question.origin().name(),
             call: question.call().map(crate::view::CallView::name),
             caller: question.caller(),
             rule: None,
-            gist: shortened(&gist),
+            excerpt: shortened(&excerpt),
             asked,
             deadline: question.deadline(),
             ended: None,
@@ -153,7 +153,7 @@ impl QuestionSummary {
         let known = [&self.call, &self.caller, &self.rule];
         let known = known.into_iter().flatten().map(String::as_str);
         let by = self.ended.as_ref().and_then(|ended| ended.by.as_deref());
-        let all = [self.id.as_str(), &self.server, &self.gist];
+        let all = [self.id.as_str(), &self.server, &self.excerpt];
         let all = all.into_iter().chain(known).chain(by);
         let hay = all.collect::<Vec<_>>().join(" ").to_lowercase();
         text.to_lowercase()
@@ -163,10 +163,10 @@ impl QuestionSummary {
 }
 
 fn shortened(line: &str) -> String {
-    if line.chars().count() <= QuestionSummary::GIST {
+    if line.chars().count() <= QuestionSummary::EXCERPT {
         return line.to_owned();
     }
-    let mut short: String = line.chars().take(QuestionSummary::GIST - 1).collect();
+    let mut short: String = line.chars().take(QuestionSummary::EXCERPT - 1).collect();
     short.push('…');
     short
 }

@@ -48,7 +48,7 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         acts: acts.map(|(href, label)| Act { href, label }).collect(),
         forward: notice.forward,
         enter: None,
-        course: Vec::new(),
+        history: Vec::new(),
         comments: Vec::new(),
     };
     page(status, &template)
@@ -126,7 +126,7 @@ pub struct AuditLine {
     /// Its kind.
     pub event: String,
     /// Its details, in words.
-    pub told: String,
+    pub text: String,
     /// When it was, in milliseconds since 1970.
     pub at: u64,
     /// The id of its question.
@@ -165,7 +165,7 @@ pub fn audit(site: &Site, audit: Audit) -> Response {
     let rows = audit.lines.into_iter().map(|line| AuditRow {
         number: line.number,
         event: sanitize::line(&line.event, sanitize::LABEL),
-        told: sanitize::line(&line.told, sanitize::ARGUMENTS),
+        text: sanitize::line(&line.text, sanitize::ARGUMENTS),
         at: SystemTime::UNIX_EPOCH
             .checked_add(Duration::from_millis(line.at))
             .and_then(moment),

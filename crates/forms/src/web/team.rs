@@ -39,7 +39,7 @@ pub struct TeamView {
     /// The comments of people, the oldest first.
     pub comments: Vec<CommentView>,
     /// The course of the question, the earliest first.
-    pub course: Vec<HistoryLine>,
+    pub history: Vec<HistoryLine>,
 }
 
 /// The claim of a person, which keeps others from entering answers.
@@ -101,7 +101,7 @@ pub struct HistoryLine {
     /// The event, without a value.
     pub text: String,
     /// `true` for an act or a change, of which readers of the page are told as it comes.
-    pub is_news: bool,
+    pub is_announced: bool,
 }
 
 /// An act of one of several people, beside answering and leaving.

@@ -72,8 +72,8 @@ fn a_key_held_down_since_the_question_before_leaves_none() {
 #[test]
 fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
     let mut terminal = ask_with("secret", 80, 40, &[("TERM", "dumb")]);
-    terminal.wait_for("Type insist");
-    terminal.press_for("insist\n", "not shown");
+    terminal.wait_for("Type allow");
+    terminal.press_for("allow\n", "not shown");
     let seen = terminal.press_for("hunter2\n", "Send this?");
     assert!(!seen.contains("hunter"), "{seen}");
     assert!(seen.contains("(hidden)"), "{seen}");

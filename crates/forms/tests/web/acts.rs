@@ -160,7 +160,7 @@ async fn of_many_answers_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn a_form_that_asks_for_a_secret_waits_until_one_insists() {
+async fn a_form_that_asks_for_a_secret_waits_until_one_allows() {
     let schema = serde_json::json!({"type": "object", "properties": {
         "token": {"type": "string", "title": "API token", "description": "Your password or API key"}
     }, "required": ["token"]});
@@ -190,13 +190,13 @@ async fn a_form_that_asks_for_a_secret_waits_until_one_insists() {
         .await;
     assert_eq!(
         visitor.inside(&reply),
-        Some(format!("{here}/review?insist").as_str())
+        Some(format!("{here}/review?allow").as_str())
     );
     assert!(asked.is_waiting());
     visitor
         .post(
             &format!("{here}/accept"),
-            &format!("csrf={csrf}&seen={seen}&insist=yes"),
+            &format!("csrf={csrf}&seen={seen}&allow=yes"),
         )
         .await;
     assert_eq!(asked.content().await["token"], "abc");

@@ -9,7 +9,7 @@ use mcp_elicit_record::principal::Principal;
 
 /// The way in which a caller is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallerKind {
+pub(crate) enum ProofKind {
     /// It proved nothing.
     Unverified,
     /// The operating system's user, over stdio.
@@ -37,9 +37,9 @@ pub(crate) enum CallingPerson {
 
 /// The caller of a request. A part that is not known is empty.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct ProvenCaller {
     binding: String,
-    kind: CallerKind,
+    kind: ProofKind,
     person: CallingPerson,
     issuer: String,
     subject: String,
@@ -50,10 +50,10 @@ pub(crate) struct Caller {
     pub(super) expires_at: Option<Timestamp>,
 }
 
-impl Caller {
+impl ProvenCaller {
     /// A caller that proved nothing, under the name that the record tells it apart by.
     pub(super) fn unverified(binding: String) -> Self {
-        Self::of_kind(CallerKind::Unverified, binding)
+        Self::of_kind(ProofKind::Unverified, binding)
     }
 
     /// The user of the operating system whose client it is.
@@ -61,7 +61,7 @@ impl Caller {
         Self {
             subject: local_user(),
             person: CallingPerson::LocalUser,
-            ..Self::of_kind(CallerKind::Local, Principal::Local.to_string())
+            ..Self::of_kind(ProofKind::Local, Principal::Local.to_string())
         }
     }
 
@@ -75,7 +75,7 @@ impl Caller {
                 Some(TokenOwner::Nobody) => CallingPerson::Nobody,
                 None => CallingPerson::Unknown,
             },
-            ..Self::of_kind(CallerKind::Key, key.caller())
+            ..Self::of_kind(ProofKind::Key, key.caller())
         }
     }
 
@@ -90,7 +90,7 @@ impl Caller {
             } else {
                 CallingPerson::Unknown
             },
-            ..Self::of_kind(CallerKind::Subject, binding)
+            ..Self::of_kind(ProofKind::Subject, binding)
         }
     }
 
@@ -99,11 +99,11 @@ impl Caller {
     pub(crate) fn of_program(id: &str) -> Self {
         Self {
             person: CallingPerson::Nobody,
-            ..Self::of_kind(CallerKind::Key, Principal::Key(id).to_string())
+            ..Self::of_kind(ProofKind::Key, Principal::Key(id).to_string())
         }
     }
 
-    fn of_kind(kind: CallerKind, binding: String) -> Self {
+    fn of_kind(kind: ProofKind, binding: String) -> Self {
         Self {
             binding,
             kind,
@@ -124,7 +124,7 @@ impl Caller {
     }
 
     /// Returns the way in which the caller is known.
-    pub(crate) fn kind(&self) -> CallerKind {
+    pub(crate) fn kind(&self) -> ProofKind {
         self.kind
     }
 
@@ -171,9 +171,9 @@ impl Caller {
 }
 
 /// Prints the way in which the caller is known only.
-impl fmt::Debug for Caller {
+impl fmt::Debug for ProvenCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller")
+        f.debug_struct("ProvenCaller")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
@@ -181,16 +181,16 @@ impl fmt::Debug for Caller {
 
 /// The caller of a session. Its names and groups are those of the newest proof; the binding never changes.
 #[derive(Debug)]
-pub(crate) struct CurrentCaller(RwLock<Arc<Caller>>);
+pub(crate) struct CurrentCaller(RwLock<Arc<ProvenCaller>>);
 
 impl CurrentCaller {
     /// The caller, as it is now.
-    pub(crate) fn new(caller: Caller) -> Arc<Self> {
+    pub(crate) fn new(caller: ProvenCaller) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Arc::new(caller))))
     }
 
     /// Returns the caller as its newest proof names it.
-    pub(crate) fn get(&self) -> Arc<Caller> {
+    pub(crate) fn get(&self) -> Arc<ProvenCaller> {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -199,7 +199,7 @@ impl CurrentCaller {
 
     /// Takes what another proof of the same caller says. Returns `false` if it ends earlier than the one before.
     #[cfg(feature = "teams")]
-    pub(super) fn renew(&self, caller: &Caller) -> bool {
+    pub(super) fn renew(&self, caller: &ProvenCaller) -> bool {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_newest =
             current.binding == caller.binding && caller.expires_at >= current.expires_at;

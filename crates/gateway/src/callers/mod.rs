@@ -21,7 +21,7 @@ use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::{IdentityKey, Record};
 
-pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
+pub(crate) use caller::{CallingPerson, CurrentCaller, ProofKind, ProvenCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::headers::only_text;
@@ -173,9 +173,9 @@ impl Callers {
         headers: &HeaderMap,
         from: Option<IpAddr>,
         resources: &[String],
-    ) -> Result<Caller, Unauthenticated> {
+    ) -> Result<ProvenCaller, Unauthenticated> {
         let caller = self.proven(headers, from, resources).await?;
-        let is_subject = caller.kind() == CallerKind::Subject;
+        let is_subject = caller.kind() == ProofKind::Subject;
         if is_subject && self.tokens.is_blocked(caller.issuer(), caller.subject()) {
             return Err(Unauthenticated::Blocked);
         }
@@ -191,14 +191,16 @@ impl Callers {
         headers: &HeaderMap,
         from: Option<IpAddr>,
         resources: &[String],
-    ) -> Result<Caller, Unauthenticated> {
+    ) -> Result<ProvenCaller, Unauthenticated> {
         #[cfg(not(feature = "teams"))]
         let _ = resources;
         match &self.proof {
-            Proof::Unverified(key) => Ok(Caller::unverified(match headers.get(AUTHORIZATION) {
-                None => Principal::Anonymous.to_string(),
-                Some(value) => key.caller(value.as_bytes()),
-            })),
+            Proof::Unverified(key) => {
+                Ok(ProvenCaller::unverified(match headers.get(AUTHORIZATION) {
+                    None => Principal::Anonymous.to_string(),
+                    Some(value) => key.caller(value.as_bytes()),
+                }))
+            }
             Proof::Keys => self.of_key(bearer(headers)?),
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => {
@@ -233,7 +235,7 @@ impl Callers {
                     return Err(Unauthenticated::NoSubject);
                 }
                 let logs_in = self.logs_in.as_deref();
-                let mut caller = Caller::of_subject(proxy.issuer(), subject, logs_in);
+                let mut caller = ProvenCaller::of_subject(proxy.issuer(), subject, logs_in);
                 mail.clone_into(&mut caller.mail);
                 let groups = groups.split(',').map(str::trim);
                 let groups = groups.filter(|group| !group.is_empty());
@@ -244,9 +246,9 @@ impl Callers {
     }
 
     /// Returns the caller that shows this key.
-    fn of_key(&self, key: &str) -> Result<Caller, Unauthenticated> {
+    fn of_key(&self, key: &str) -> Result<ProvenCaller, Unauthenticated> {
         let token = self.tokens.check(key, Scope::Call, now())?;
-        Ok(Caller::of_key(&token))
+        Ok(ProvenCaller::of_key(&token))
     }
 
     fn is_valid_key(&self, caller: &str) -> bool {
@@ -302,7 +304,7 @@ impl Callers {
     }
 
     /// Returns the caller of a session, as its newest proof names it from now on.
-    pub(crate) fn current(&self, caller: Caller) -> Arc<CurrentCaller> {
+    pub(crate) fn current(&self, caller: ProvenCaller) -> Arc<CurrentCaller> {
         match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => CurrentCaller::new(caller),
             #[cfg(feature = "teams")]
@@ -410,7 +412,7 @@ mod tests {
     use http::HeaderValue;
     use http::header::WWW_AUTHENTICATE;
 
-    use super::caller::CallerKind;
+    use super::caller::ProofKind;
     use super::resource::Resource;
     use super::*;
     use crate::config::Config;
@@ -428,7 +430,7 @@ mod tests {
         callers: &Callers,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<Caller, Unauthenticated> {
+    ) -> Result<ProvenCaller, Unauthenticated> {
         futures::FutureExt::now_or_never(callers.identify(headers, from, &[])).unwrap()
     }
 
@@ -504,7 +506,7 @@ mod tests {
         assert_eq!(caller.binding(), r#"["proxy","alice"]"#);
         assert_eq!(
             (caller.kind(), caller.issuer(), caller.subject()),
-            (CallerKind::Subject, "proxy", "alice")
+            (ProofKind::Subject, "proxy", "alice")
         );
         for from in [None, Some("192.0.2.1".parse().unwrap())] {
             assert_eq!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
 
-use super::caller::{Caller, CurrentCaller};
+use super::caller::{CurrentCaller, ProvenCaller};
 use crate::config::{OidcAuth, SecretText, TokenCheck};
 
 /// The number of callers above which those whose tokens have expired are forgotten.
@@ -92,7 +92,7 @@ impl OidcCallers {
         token: &str,
         resources: &[String],
         now: Timestamp,
-    ) -> Result<Caller, TokenError> {
+    ) -> Result<ProvenCaller, TokenError> {
         let audience = if self.settings.audience.is_empty() {
             resources
         } else {
@@ -155,14 +155,14 @@ impl OidcCallers {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn caller(&self, token: &AccessToken) -> Caller {
+    fn caller(&self, token: &AccessToken) -> ProvenCaller {
         let text = |claims: &[&str]| {
             let found = claims.iter().find_map(|claim| token.text(claim));
             found.map(shown).unwrap_or_default()
         };
         let subject = token.subject();
         let logs_in = self.logs_in.as_deref();
-        let mut caller = Caller::of_subject(subject.issuer(), subject.subject(), logs_in);
+        let mut caller = ProvenCaller::of_subject(subject.issuer(), subject.subject(), logs_in);
         caller.name = text(&["name", "preferred_username"]);
         if token.says("email_verified") {
             caller.mail = text(&["email"]);
@@ -175,7 +175,7 @@ impl OidcCallers {
     }
 
     /// Keeps what the newest token of a caller says. Returns `false` if another one is newer.
-    fn remember(&self, caller: &Caller, now: Timestamp) -> bool {
+    fn remember(&self, caller: &ProvenCaller, now: Timestamp) -> bool {
         let mut current = self.callers();
         if let Some(known) = current.get(caller.binding()) {
             return known.renew(caller);
@@ -206,7 +206,7 @@ impl OidcCallers {
     }
 }
 
-fn has_expired(caller: &Caller, now: Timestamp) -> bool {
+fn has_expired(caller: &ProvenCaller, now: Timestamp) -> bool {
     caller.expires_at().is_some_and(|at| now >= at)
 }
 

@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
-use super::login::{Beside, FileLogin};
+use super::login::{FileLogin, LoginContext};
 use super::oidc;
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, UpstreamCredentials};
@@ -135,8 +135,8 @@ struct FileServer {
     #[serde(default)]
     hold: Option<u64>,
     /// Hours.
-    #[serde(default)]
-    patience: Option<u64>,
+    #[serde(default, alias = "patience")]
+    open_for: Option<u64>,
     /// 0 for no bound.
     #[serde(default)]
     pending: Option<usize>,
@@ -166,7 +166,7 @@ impl File {
             let per_minute = server.questions_per_minute.map(u64::from).filter(some);
             numbers.extend([
                 ("hold", server.hold, bounds::HOLD),
-                ("patience", server.patience, bounds::QUESTION_HOURS),
+                ("open-for", server.open_for, bounds::QUESTION_HOURS),
                 (
                     "pending",
                     server.pending.map(wide).filter(some),
@@ -229,14 +229,14 @@ impl Config {
             None => None,
             Some(login) => {
                 let at = login.span().start;
-                let beside = Beside {
+                let context = LoginContext {
                     rules: teams.as_deref(),
                     at,
                     is_loopback,
                     url: file.inbox_url.as_ref(),
                     proxies: &file.trusted_proxies,
                 };
-                let login = login.into_inner().read(&beside);
+                let login = login.into_inner().read(&context);
                 login.map_err(|(error, place)| error.at(text, place))?
             }
         };
@@ -408,7 +408,7 @@ impl FileServer {
             server: name,
             answer_with,
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
-            open_for: self.patience.map_or(usual.open_for, |hours| {
+            open_for: self.open_for.map_or(usual.open_for, |hours| {
                 Duration::from_secs(hours.saturating_mul(3600))
             }),
             pending: self
@@ -529,7 +529,9 @@ mod tests {
                 "hold = 86401\n",
                 "`hold` is 86401; it may be from 0 to 86400",
             ),
-            ("", "patience = 0\n", "`patience` is 0"),
+            ("", "open-for = 0\n", "`open-for` is 0"),
+            // Its name of before.
+            ("", "patience = 0\n", "`open-for` is 0"),
             ("", "pending = 1000001\n", "`pending` is 1000001"),
         ] {
             let refused = Config::parse(&format!("{top}{server}{in_server}")).unwrap_err();

@@ -148,7 +148,7 @@ pub(super) struct FileLogin {
 type Misplaced = (ConfigError, usize);
 
 /// The settings beside `[login]` that it goes with.
-pub(super) struct Beside<'a> {
+pub(super) struct LoginContext<'a> {
     /// The people, groups and roles of the file.
     pub(super) rules: Option<&'a Rules>,
     /// The byte at which `[login]` stands.
@@ -166,11 +166,14 @@ impl FileLogin {
     ///
     /// # Errors
     /// The first mistake, with its byte in the file.
-    pub(super) fn read(self, beside: &Beside<'_>) -> Result<Option<LoginSettings>, Misplaced> {
-        let here = |error: LoginError| (ConfigError::Login(error), beside.at);
+    pub(super) fn read(
+        self,
+        context: &LoginContext<'_>,
+    ) -> Result<Option<LoginSettings>, Misplaced> {
+        let here = |error: LoginError| (ConfigError::Login(error), context.at);
         let mode = *self.mode.get_ref();
         if mode == FileMode::Owner {
-            return if beside.is_loopback == Some(false) {
+            return if context.is_loopback == Some(false) {
                 let name = "an inbox off loopback";
                 Err(here(LoginError::Mode {
                     mode: "owner",
@@ -181,17 +184,17 @@ impl FileLogin {
             };
         }
         if !cfg!(feature = "teams") {
-            return Err((NEEDS_FULL, beside.at));
+            return Err((NEEDS_FULL, context.at));
         }
-        let is_loopback = beside
+        let is_loopback = context
             .is_loopback
             .ok_or_else(|| here(LoginError::NoInbox))?;
-        let address = match beside.url {
+        let address = match context.url {
             Some(url) => Some(own_address(url)?),
             None if is_loopback => None,
             None => return Err(here(LoginError::NoUrl)),
         };
-        let rules = beside
+        let rules = context
             .rules
             .filter(|rules| !rules.people().admins.is_empty());
         let rules = rules.ok_or_else(|| here(LoginError::NoAdmin))?;
@@ -231,11 +234,11 @@ impl FileLogin {
                 ("30d", 30 * DAY),
             )?,
             mode: match mode {
-                FileMode::Proxy => LoginMode::Proxy(self.proxy(beside)?),
+                FileMode::Proxy => LoginMode::Proxy(self.proxy(context)?),
                 #[cfg(feature = "teams")]
-                FileMode::Oidc => self.provider(beside.at)?,
+                FileMode::Oidc => self.provider(context.at)?,
                 #[cfg(not(feature = "teams"))]
-                FileMode::Oidc => return Err((NEEDS_FULL, beside.at)),
+                FileMode::Oidc => return Err((NEEDS_FULL, context.at)),
                 FileMode::Owner => return Ok(None),
             },
         };
@@ -278,8 +281,8 @@ impl FileLogin {
         }
     }
 
-    fn proxy(&self, beside: &Beside<'_>) -> Result<ProxyLogin, Misplaced> {
-        let trusted = beside.proxies.iter().map(network);
+    fn proxy(&self, context: &LoginContext<'_>) -> Result<ProxyLogin, Misplaced> {
+        let trusted = context.proxies.iter().map(network);
         let trusted = trusted.collect::<Result<Vec<_>, _>>()?;
         if trusted.is_empty() {
             return Err((ConfigError::NoTrustedProxies, self.mode.span().start));

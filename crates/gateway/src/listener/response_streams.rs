@@ -109,7 +109,7 @@ pub(crate) enum StreamError {
 /// The streams of one client.
 #[derive(Default)]
 pub(crate) struct ResponseStreams {
-    by_door: Mutex<HashMap<StreamId, Stream>>,
+    by_stream: Mutex<HashMap<StreamId, Stream>>,
     /// `true` if all streams are of one client with a session.
     one_client: bool,
     /// `true` once nothing more will be sent.
@@ -131,7 +131,9 @@ impl ResponseStreams {
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<StreamId, Stream>> {
-        self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the stream of a request. The oldest of too many that were lost and not taken up again is given up for it.

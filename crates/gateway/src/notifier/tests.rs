@@ -160,7 +160,7 @@ pub(super) async fn ask_of_call(
         candidates: Vec::new(),
         request: ElicitRequest::form("Deploy <b>now</b>?", schema),
         fields: vec!["go".to_owned()],
-        cautions: Vec::new(),
+        warnings: Vec::new(),
         via: AskedVia::People,
         server_info: None,
         client_info: None,

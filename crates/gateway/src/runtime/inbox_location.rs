@@ -49,14 +49,14 @@ const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
 /// Makes what is served at the inbox's address beside its pages.
-pub(super) type Beside = Arc<dyn Fn() -> Router + Send + Sync>;
+pub(super) type ExtraRoutes = Arc<dyn Fn() -> Router + Send + Sync>;
 
 /// The settings of an inbox, wherever it is served.
 #[derive(Clone)]
 pub(super) struct Serving {
     notify: bool,
     teams: Option<Teams>,
-    beside: Beside,
+    extra: ExtraRoutes,
 }
 
 impl Serving {
@@ -85,7 +85,7 @@ impl Runtime {
         Serving {
             notify: config.notify,
             teams,
-            beside: self.beside_inbox(config, folder),
+            extra: self.extra_routes(config, folder),
         }
     }
 
@@ -145,7 +145,7 @@ impl Runtime {
             &folder.state,
             lock,
             serving.teams.as_ref(),
-            (serving.beside)(),
+            (serving.extra)(),
         )
         .map_err(|source| folder.fault(source))?;
         tracing::debug!(%at, address = %inbox.address(), "the inbox is served");

@@ -98,7 +98,7 @@ impl Runtime {
             (store, LockFile::unshared())
         } else {
             let store = Arc::new(Sqlite::at(&folder.state.record()).keyed(keys.chain()));
-            opening = Some(open_beside(store.clone()));
+            opening = Some(open_in_background(store.clone()));
             let store: Arc<dyn Store> = store;
             (store, LockFile::acquire(&folder.state.leases()))
         };
@@ -355,7 +355,7 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
 }
 
 /// Opens the record beside everything else: the first message need not wait for it, only the first question.
-fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
+fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {
         if let Err(fault) = store.ready().await {

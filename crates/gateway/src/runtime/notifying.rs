@@ -11,7 +11,7 @@ use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::clock;
 
-use super::inbox_location::Beside;
+use super::inbox_location::ExtraRoutes;
 use super::{Folder, Runtime, StartError};
 use crate::config::{Config, zone_of};
 use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
@@ -103,7 +103,7 @@ impl Runtime {
     }
 
     /// Returns what makes the address that Slack calls, anew for each time that this process begins to serve the inbox.
-    pub(super) fn beside_inbox(&self, config: &Config, folder: &Folder) -> Beside {
+    pub(super) fn extra_routes(&self, config: &Config, folder: &Folder) -> ExtraRoutes {
         let (notifier, teams) = (self.notifier.clone(), self.teams.clone());
         let (login, folder) = (config.login.clone(), folder.state.clone());
         Arc::new(move || {

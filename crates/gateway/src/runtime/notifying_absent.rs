@@ -7,7 +7,7 @@ use axum::Router;
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_policy::Rules;
 
-use super::inbox_location::Beside;
+use super::inbox_location::ExtraRoutes;
 use super::{Folder, Runtime, StartError};
 use crate::config::Config;
 
@@ -41,7 +41,7 @@ impl Runtime {
 
     pub(super) fn replace_channels(&self, _: NextChannels) {}
 
-    pub(super) fn beside_inbox(&self, _: &Config, _: &Folder) -> Beside {
+    pub(super) fn extra_routes(&self, _: &Config, _: &Folder) -> ExtraRoutes {
         Arc::new(Router::new)
     }
 }

@@ -62,10 +62,10 @@ impl ChildTransport {
     /// Reads the server's frames into this session until it ends, on a thread of its own.
     pub(crate) fn attach(&self, session: &Arc<Session>, stdout: ChildStdout) -> io::Result<()> {
         let _set_once = self.session.set(Arc::downgrade(session));
-        self.read_beside(stdout)
+        self.spawn_reader(stdout)
     }
 
-    fn read_beside(&self, stdout: ChildStdout) -> io::Result<()> {
+    fn spawn_reader(&self, stdout: ChildStdout) -> io::Result<()> {
         let this = self.me.upgrade();
         thread::Builder::new()
             .name("server".to_owned())
@@ -133,16 +133,16 @@ impl ServerTransport for ChildTransport {
         &self,
         frame: Frame<'_>,
         _call: Option<CallId>,
-        _door: Option<StreamId>,
+        _stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
-        _beside: Beside,
+        _within: Beside,
     ) {
         self.pipe.push(frame.bytes(), delivery);
     }
 
     fn flush(&self) {
         if self.pipe.flush_within(self.room_wait) == Flushed::Full {
-            self.write_beside();
+            self.spawn_writer();
         }
         self.report();
     }
@@ -168,7 +168,7 @@ impl ServerTransport for ChildTransport {
         let started = Process::start(&self.program).and_then(|(process, stdin, stdout)| {
             self.pipe.reopen(Box::new(stdin));
             *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
-            self.read_beside(stdout)
+            self.spawn_reader(stdout)
         });
         let event = match started {
             Ok(()) => Event::Restarted,
@@ -190,7 +190,7 @@ impl ServerTransport for ChildTransport {
 
 impl ChildTransport {
     /// Writes the rest as the server reads, on a thread of its own.
-    fn write_beside(&self) {
+    fn spawn_writer(&self) {
         let Some(this) = self.me.upgrade().filter(|this| this.pipe.claim_rest()) else {
             return;
         };

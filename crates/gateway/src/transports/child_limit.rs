@@ -47,8 +47,8 @@ impl ChildLimit {
     }
 
     /// Counts one that is to be started, as soon as another has ended; `None` where none ends in this time.
-    pub(crate) async fn count_within(&self, patience: Duration) -> Option<ChildSlot> {
-        let slot = tokio::time::timeout(patience, self.free.clone().acquire_owned());
+    pub(crate) async fn count_within(&self, wait: Duration) -> Option<ChildSlot> {
+        let slot = tokio::time::timeout(wait, self.free.clone().acquire_owned());
         slot.await.ok()?.ok().map(ChildSlot::of)
     }
 }

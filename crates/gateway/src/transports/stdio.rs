@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_elicit_record::clock;
 
-use crate::callers::{Caller, CurrentCaller};
+use crate::callers::{CurrentCaller, ProvenCaller};
 use crate::config::Server;
 use crate::frame::Frame;
 use crate::runtime::{Runtime, StartError};
@@ -60,7 +60,7 @@ impl StdioClient {
 }
 
 impl ClientTransport for StdioClient {
-    fn send(&self, _door: StreamId, frame: Frame<'_>, _last: bool) {
+    fn send(&self, _stream: StreamId, frame: Frame<'_>, _last: bool) {
         self.pipe.push(frame.bytes(), None);
     }
 
@@ -227,7 +227,7 @@ fn start(
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<Started, StartError> {
-    let caller = CurrentCaller::new(Caller::local());
+    let caller = CurrentCaller::new(ProvenCaller::local());
     let who = runtime.session_context(server, &caller);
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
@@ -287,9 +287,9 @@ fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
         pool.end();
         runtime.stop_asking().await;
         // A server over HTTP is told by a request of its own.
-        let farewell = tokio::time::sleep(LAST_WORDS);
+        let last_words = tokio::time::sleep(LAST_WORDS);
         let joined = tokio::task::spawn_blocking(move || pool.join());
-        if let ((), Err(error)) = tokio::join!(farewell, joined) {
+        if let ((), Err(error)) = tokio::join!(last_words, joined) {
             tracing::error!(%error, "the sessions could not be ended");
         }
         runtime.close().await;

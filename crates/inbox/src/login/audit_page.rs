@@ -144,7 +144,7 @@ fn line(link: &AuditEntry, query: &AuditQuery) -> Option<AuditLine> {
     Some(AuditLine {
         number: link.number,
         event: entry["event"].as_str().unwrap_or("-").to_owned(),
-        told: audit::in_words(&entry, moment).trim().replace("  ", " · "),
+        text: audit::in_words(&entry, moment).trim().replace("  ", " · "),
         at: entry["at"].as_u64().unwrap_or_default(),
         question: question.filter(is_id).map(str::to_owned),
     })

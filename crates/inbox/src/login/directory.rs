@@ -367,7 +367,7 @@ impl QuestionPeople<'_> {
             Sight::Whole
         } else if may(Action::SeeQuestion) {
             Sight::Question
-        } else if may(Action::ListAll) || may(Action::SeeOwnCourse) {
+        } else if may(Action::ListAll) || may(Action::SeeOwnHistory) {
             Sight::Outline
         } else {
             Sight::Nothing

@@ -38,7 +38,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
             let page = person.get(&person.question("")).await;
             let done = match action {
                 Action::SeeQuestion => page.body.contains("Who?"),
-                Action::SeeOwnCourse => page.body.contains("History of the question"),
+                Action::SeeOwnHistory => page.body.contains("History of the question"),
                 Action::SeeEntered => page.body.contains("Moon"),
                 Action::ListAll => person.get("/").await.body.contains("data-row"),
                 Action::Act => page.body.contains("id=\"answer\""),
@@ -66,7 +66,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
             // Those who are asked, and callers in the group, see more than the column says alone; roles add up.
             let adds_up = match (role, action) {
                 (Role::Caller, Action::SeeEntered | Action::ListAll)
-                | (Role::Addressed, Action::SeeOwnCourse | Action::ListAll) => true,
+                | (Role::Addressed, Action::SeeOwnHistory | Action::ListAll) => true,
                 _ => allowed,
             };
             assert_eq!(done, adds_up, "{name} {action:?}");
@@ -221,7 +221,7 @@ async fn no_get_does_anything() {
     let digest = page.body.split_once("name=\"digest\" value=\"");
     let digest = digest.and_then(|(_, rest)| rest.split('"').next()).unwrap();
     let fields = format!(
-        "csrf={}&version=1&digest={}&f0=Mars&name=Mars&seen=x&insist=yes&drop=yes&text=hi&note=hi&to=person%3Acy&act=accept",
+        "csrf={}&version=1&digest={}&f0=Mars&name=Mars&seen=x&allow=yes&drop=yes&text=hi&note=hi&to=person%3Acy&act=accept",
         page.csrf(),
         digest,
     );

@@ -37,7 +37,7 @@ struct NoticeLine<'m> {
 struct Line {
     at: Timestamp,
     text: String,
-    is_news: bool,
+    is_announced: bool,
 }
 
 /// Returns the course of the question, the earliest first.
@@ -59,19 +59,19 @@ pub(super) async fn of(
                     None => text,
                 }
             },
-            is_news: event.kind != TimelineKind::Asked,
+            is_announced: event.kind != TimelineKind::Asked,
         })
         .collect();
     lines.extend(team.seen().iter().map(|seen| Line {
         at: seen.at,
         text: format!("Shown to {}", now.display_name(&seen.by)),
-        is_news: false,
+        is_announced: false,
     }));
     for comment in record.comments(row)? {
         lines.push(Line {
             at: comment.at,
             text: format!("{} wrote", now.display_name(&comment.by)),
-            is_news: true,
+            is_announced: true,
         });
     }
     lines.extend(notified(now, &record.messages_of(&row.id).await?));
@@ -80,7 +80,7 @@ pub(super) async fn of(
     let lines = lines.into_iter().map(|line| HistoryLine {
         at: Some(system_time(line.at)),
         text: line.text,
-        is_news: line.is_news,
+        is_announced: line.is_announced,
     });
     Ok(lines.collect())
 }
@@ -191,7 +191,7 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
         Line {
             at: told.at,
             text: format!("{}: {}", told.head, listed(&names, "and")),
-            is_news: false,
+            is_announced: false,
         }
     };
     lines.into_iter().map(line).collect()

@@ -17,7 +17,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
         .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
         .await
         .unwrap();
-    let note = record.audit_event(audit::Event::Insisted, Some(&id), Some("page"));
+    let note = record.audit_event(audit::Event::CredentialAllowed, Some(&id), Some("page"));
     note.await.unwrap();
     let links = audit::read(&*store).await.unwrap();
     let whole = audit::ChainCheck::Whole { links: 3 };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::fault::LimitFault;
-use mcp_elicit_core::wire::call_frame::canonical;
+use mcp_elicit_core::wire::canonical;
 use mcp_elicit_core::wire::{ElicitRequest, InputRequest};
 use sha2::{Digest as _, Sha256};
 

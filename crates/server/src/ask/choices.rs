@@ -15,7 +15,7 @@ use crate::error::ElicitError;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let shown_as_it_is = ChoiceItem::from("small");
 /// let with_a_title = ChoiceItem::from(("l", "Large"));
-/// # let elicit = ScriptedUser::who([ScriptedAnswer::pick("l")]).elicit();
+/// # let elicit = ScriptedUser::answering([ScriptedAnswer::pick("l")]).elicit();
 /// let size = elicit.choose("Which size?", [shown_as_it_is, with_a_title]).await?;
 /// # assert_eq!(size, "l");
 /// # Ok(()) }

@@ -202,7 +202,7 @@ impl<W: Askable> Ask<W> {
     pub async fn outcome(self) -> Result<AskOutcome<W::Answer>, ElicitError> {
         Ok(match self.decide().await? {
             Decision::Answer(answer) => AskOutcome::Accept(answer),
-            Decision::Not(RefusalKind::SaidNo | RefusalKind::Declined) => AskOutcome::Decline,
+            Decision::Not(RefusalKind::AnsweredNo | RefusalKind::Declined) => AskOutcome::Decline,
             Decision::Not(RefusalKind::Dismissed) => AskOutcome::Cancel,
         })
     }

@@ -90,7 +90,7 @@ pub enum KeyError {
     Shape(usize),
     /// Two keys with one id.
     #[error("two keys have the id {0}")]
-    Doubled(String),
+    Duplicate(String),
     /// No key at all.
     #[error("there is no key")]
     None,
@@ -190,7 +190,7 @@ impl Keys {
                 .and_then(|bytes| bytes.try_into().ok())
                 .ok_or(KeyError::Shape(index + 1))?;
             if keys.iter().any(|key| key.id == id) {
-                return Err(KeyError::Doubled(id.to_owned()));
+                return Err(KeyError::Duplicate(id.to_owned()));
             }
             keys.push(Key::new(id, bytes)?);
         }

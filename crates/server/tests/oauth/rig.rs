@@ -263,10 +263,7 @@ pub(crate) async fn call_at(
         "planner",
         Answers::default().responder(browse),
     );
-    let options = ConnectOptions {
-        revision: Some(revision),
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions::default().revision(revision);
     let target = Target::Url(format!("{at}/mcp"));
     let connection = Connection::open(&target, answering, &options)
         .await

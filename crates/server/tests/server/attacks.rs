@@ -30,7 +30,7 @@ fn server(settings: ServerSettings) -> ElicitingServer<Asker> {
 
 /// The first round of `age` as Ada plays it, and the retry that would complete it.
 async fn ada(settings: &ServerSettings) -> (ScriptedUser, CallToolRequestParams) {
-    let ada = ScriptedUser::who("2026-07-28", []).called("ada");
+    let ada = ScriptedUser::answering("2026-07-28", []).called("ada");
     let client = ada.meet(server(settings.clone())).await;
     let (requests, state) = required(once(&client, &call(AGE)).await.unwrap());
     let retry = retry(&call(AGE), &state, old_enough(&requests));
@@ -54,7 +54,7 @@ async fn the_state_is_good_for_the_same_call() {
 async fn another_principal_tool_or_argument_is_refused() {
     let settings = by_client_name(ServerSettings::default());
     let (ada, retry) = ada(&settings).await;
-    let eve = ScriptedUser::who("2026-07-28", [])
+    let eve = ScriptedUser::answering("2026-07-28", [])
         .called("eve")
         .meet(server(settings.clone()))
         .await;
@@ -118,7 +118,7 @@ async fn a_changed_state_is_an_error_and_not_a_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_expires() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let settings = person
         .clock
         .settings()
@@ -168,7 +168,7 @@ async fn a_state_that_may_be_used_again_counts_until_it_expires_as_the_docs_say(
 
 #[tokio::test(start_paused = true)]
 async fn a_state_too_large_is_an_error_or_kept() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let small = ServerSettings::default().state_limit(200);
     let client = person.meet(server(small.clone())).await;
     let error = once(&client, &call(AGE)).await.unwrap_err();
@@ -214,7 +214,7 @@ async fn replies_that_are_none_are_the_clients_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_without_a_state_counts_for_nothing_without_a_key() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person.meet(server(ServerSettings::default())).await;
     let (requests, _) = required(once(&client, &call(AGE)).await.unwrap());
     let invented = call(AGE).with_input_responses(
@@ -229,7 +229,7 @@ async fn a_reply_without_a_state_counts_for_nothing_without_a_key() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_not_taken_for_another_question() {
     // The state of the first question, with the reply under the key that a later question would have.
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person.meet(server(ServerSettings::default())).await;
     let (requests, state) = required(once(&client, &call("deploy")).await.unwrap());
     let key = requests.keys().next().unwrap().clone();
@@ -254,7 +254,7 @@ async fn an_answer_is_not_taken_for_another_question() {
 /// one, and a state of an earlier round none to a question that comes later.
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person
         .meet(server(ServerSettings::default().single_use(false)))
         .await;
@@ -298,7 +298,7 @@ async fn rounds_cannot_be_reordered() {
 /// A client that comes back without an answer gets the same question and a state of the same size, until the limit.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_rounds_without_an_answer() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person
         .meet(server(
             ServerSettings::default()
@@ -326,7 +326,7 @@ async fn a_thousand_rounds_without_an_answer() {
 /// A thousand questions in one call: the state grows with the answers, and stops at its limit with an error.
 #[tokio::test(start_paused = true)]
 async fn a_call_without_end_stops_at_the_limit_of_its_state() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let settings = ServerSettings::default()
         .questions_per_call(1_000)
         .state_limit(4_096);

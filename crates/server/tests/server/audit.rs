@@ -27,7 +27,7 @@ async fn the_audit_tells_each_turn_once() {
                 .unwrap()
                 .push(serde_json::to_value(record).unwrap());
         };
-        let person = ScriptedUser::who(revision, acts);
+        let person = ScriptedUser::answering(revision, acts);
         let settings = person
             .clock
             .settings()
@@ -61,7 +61,7 @@ async fn the_audit_tells_each_turn_once() {
 /// The caller ends its call while the question is open: the handler ends, and the question is withdrawn.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_withdraws_its_question() {
-    let person = ScriptedUser::who("2025-11-25", [Act::Late(json!({ "age": 40 }))]);
+    let person = ScriptedUser::answering("2025-11-25", [Act::Late(json!({ "age": 40 }))]);
     let turns = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&turns);
     let audit = move |record: &AuditRecord| sink.lock().unwrap().push(record.event);

@@ -234,7 +234,7 @@ fn choice(letter: &str) -> Act {
 async fn a_question_inside_a_step_is_the_authors_error() {
     for revision in REVISIONS {
         for tool in ["asks_in_step", "asks_in_try_step"] {
-            let person = ScriptedUser::who(revision, []);
+            let person = ScriptedUser::answering(revision, []);
             let error = person.call(Careless::default(), tool).await.unwrap_err();
             assert_eq!(error.code.0, -32603, "{tool} on {revision}: {error:?}");
             for words in ["inside the step \"start\"", "ask before the step"] {
@@ -242,7 +242,7 @@ async fn a_question_inside_a_step_is_the_authors_error() {
             }
             assert!(person.asked().is_empty(), "{tool} on {revision}");
         }
-        let person = ScriptedUser::who(revision, [choice("b")]);
+        let person = ScriptedUser::answering(revision, [choice("b")]);
         let result = person.call(Careless::default(), "asks_beside_step").await;
         assert_eq!(said(&result.unwrap()).0, "b1", "{revision}");
     }
@@ -250,7 +250,7 @@ async fn a_question_inside_a_step_is_the_authors_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_waits_for_a_spawned_question_does_not_hang() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let error = person.call(Careless::default(), "spawns_in_step").await;
     let error = error.unwrap_err();
     assert!(error.message.contains("ask before the step"), "{error:?}");
@@ -260,7 +260,7 @@ async fn a_step_that_waits_for_a_spawned_question_does_not_hang() {
 async fn a_second_wrapper_asks_and_works_no_second_time() {
     for revision in REVISIONS {
         let server = Careless::default();
-        let person = ScriptedUser::who(revision, [choice("a"), choice("b")]);
+        let person = ScriptedUser::answering(revision, [choice("a"), choice("b")]);
         let settings = || person.clock.settings();
         let twice = server.clone().eliciting(settings()).eliciting(settings());
         let result = person.call_under(twice, "twice").await.unwrap();
@@ -278,7 +278,7 @@ async fn a_question_that_changes_from_run_to_run_is_the_authors_error() {
         // Something else might have moved the run on, so it has to happen twice.
         ("counts_beside", 2, ["\"Visitor 2?\"", "\"Visitor 3?\""]),
     ] {
-        let person = ScriptedUser::who("2026-07-28", [choice("a"), choice("a")]);
+        let person = ScriptedUser::answering("2026-07-28", [choice("a"), choice("a")]);
         let error = person.call(Careless::default(), tool).await.unwrap_err();
         assert_eq!(error.code.0, -32603, "{tool}: {error:?}");
         for words in words.into_iter().chain(["step"]) {
@@ -286,7 +286,7 @@ async fn a_question_that_changes_from_run_to_run_is_the_authors_error() {
         }
         assert_eq!(person.asked().len(), asked, "{tool}");
         // A revision on which the handler runs once knows no change.
-        let person = ScriptedUser::who("2025-11-25", [choice("a")]);
+        let person = ScriptedUser::answering("2025-11-25", [choice("a")]);
         let result = person.call(Careless::default(), tool).await.unwrap();
         assert_eq!(said(&result).0, "a", "{tool}");
     }
@@ -294,7 +294,7 @@ async fn a_question_that_changes_from_run_to_run_is_the_authors_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_finish_without_the_question_that_was_answered() {
-    let person = ScriptedUser::who("2026-07-28", [Act::Accept(json!({ "confirm": true }))]);
+    let person = ScriptedUser::answering("2026-07-28", [Act::Accept(json!({ "confirm": true }))]);
     let result = person.call(Careless::default(), "skips").await.unwrap();
     assert_eq!(said(&result).0, "there");
 }
@@ -302,7 +302,7 @@ async fn a_handler_may_finish_without_the_question_that_was_answered() {
 #[tokio::test(start_paused = true)]
 async fn a_visit_that_was_made_need_not_be_asked_for_again() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let person = ScriptedUser::who(revision, [Act::Bare, choice("b")]);
+        let person = ScriptedUser::answering(revision, [Act::Bare, choice("b")]);
         let result = person.call(Careless::default(), "connects").await;
         assert_eq!(said(&result.unwrap()).0, "b", "{revision}");
     }
@@ -311,7 +311,7 @@ async fn a_visit_that_was_made_need_not_be_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_default_that_only_the_schema_has_is_filled_in() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, [Act::Accept(json!({}))]);
+        let person = ScriptedUser::answering(revision, [Act::Accept(json!({}))]);
         let result = person.call(Careless::default(), "port").await.unwrap();
         // What the type can do without stays left out.
         assert_eq!(said(&result).0, "3000 None", "{revision}");
@@ -322,7 +322,7 @@ async fn a_default_that_only_the_schema_has_is_filled_in() {
 #[tokio::test(start_paused = true)]
 async fn a_field_that_only_the_type_needs_is_the_authors_error() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, [Act::Accept(json!({}))]);
+        let person = ScriptedUser::answering(revision, [Act::Accept(json!({}))]);
         let error = person.call(Careless::default(), "needs").await.unwrap_err();
         assert_eq!(error.code.0, -32603, "{revision}: {error:?}");
         for words in ["port", "Needs", "serde default"] {
@@ -338,7 +338,7 @@ async fn an_authors_own_check_reaches_the_person() {
     for revision in REVISIONS {
         let server = Careless::default();
         let yes = Act::Accept(json!({ "confirm": true }));
-        let person = ScriptedUser::who(revision, [when(9, 7), when(7, 9), yes]);
+        let person = ScriptedUser::answering(revision, [when(9, 7), when(7, 9), yes]);
         let result = person.call(server.clone(), "stay").await.unwrap();
         assert_eq!(said(&result).0, "2", "{revision}");
         assert_eq!(
@@ -349,7 +349,7 @@ async fn an_authors_own_check_reaches_the_person() {
         let checks = server.effects.load(Ordering::SeqCst);
         assert_eq!(checks, 2, "{revision}: each answer is checked once");
 
-        let person = ScriptedUser::who(revision, [when(9, 7), when(9, 7), when(9, 7)]);
+        let person = ScriptedUser::answering(revision, [when(9, 7), when(9, 7), when(9, 7)]);
         let error = person.call(Careless::default(), "stay").await.unwrap_err();
         assert_eq!(error.code.0, -32602, "{revision}: {error:?}");
         let violation = &error.data.unwrap()["violations"][0];
@@ -361,7 +361,7 @@ async fn an_authors_own_check_reaches_the_person() {
 #[tokio::test(start_paused = true)]
 async fn a_step_keeps_the_caller_alive() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, []);
+        let person = ScriptedUser::answering(revision, []);
         let result = person.call(Careless::default(), "long").await.unwrap();
         assert_eq!(said(&result).0, "done", "{revision}");
         // Every 15 seconds for 2 minutes; the last may fall together with the end.
@@ -381,7 +381,7 @@ async fn a_question_after_the_handler_returned_is_a_clear_error() {
         for tool in tools {
             let server = Careless::default();
             let late = Act::Late(json!({ "choice": "a" }));
-            let person = ScriptedUser::who(revision, [late]);
+            let person = ScriptedUser::answering(revision, [late]);
             let client = person
                 .meet(server.clone().eliciting(person.clock.settings()))
                 .await;
@@ -398,7 +398,7 @@ async fn a_question_after_the_handler_returned_is_a_clear_error() {
 #[tokio::test(start_paused = true)]
 async fn what_is_done_once_is_done_once_without_a_store() {
     let server = Careless::default();
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person
         .meet(server.clone().eliciting(ServerSettings::default()))
         .await;

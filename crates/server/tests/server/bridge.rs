@@ -70,7 +70,7 @@ fn answer(message: &str) -> serde_json::Value {
 #[tokio::test(start_paused = true)]
 async fn the_same_result_on_every_revision() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(
+        let person = ScriptedUser::answering(
             revision,
             [Act::Sees(answer), Act::Sees(answer), Act::Sees(answer)],
         );
@@ -86,7 +86,7 @@ async fn the_same_result_on_every_revision() {
 async fn what_breaks_the_form_never_reaches_the_handler() {
     for revision in ["2025-06-18", "2025-11-25"] {
         let wrong = |_: &str| json!({ "age": 7 });
-        let person = ScriptedUser::who(revision, [Act::Sees(wrong), Act::Sees(wrong)]);
+        let person = ScriptedUser::answering(revision, [Act::Sees(wrong), Act::Sees(wrong)]);
         let error = person.call(ByHand, "ages").await.unwrap_err();
         assert_eq!(error.code.0, -32602, "{revision}: {error:?}");
     }
@@ -94,7 +94,7 @@ async fn what_breaks_the_form_never_reaches_the_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_cannot_ask_hears_so() {
-    let person = ScriptedUser::who("2025-11-25", []).declaring(json!({}));
+    let person = ScriptedUser::answering("2025-11-25", []).declaring(json!({}));
     assert_eq!(
         person.call(ByHand, "ages").await.unwrap_err().code.0,
         -32601

@@ -160,7 +160,7 @@ where
     F: Fn(String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let mut person = ScriptedUser::who(revision, []).called(name);
+    let mut person = ScriptedUser::answering(revision, []).called(name);
     person.clock = clock.clone();
     let seen = person.clone();
     person.always(move |message| {
@@ -249,10 +249,10 @@ async fn the_call_ends_when_the_person_says_no_on_the_page() {
 async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
     let (clock, stored) = (Clock::new(), Stored::default());
     let connect = pages(&clock, &stored);
-    let mut ada = ScriptedUser::who("2025-11-25", []).called("ada");
+    let mut ada = ScriptedUser::answering("2025-11-25", []).called("ada");
     ada.clock = clock.clone();
     let client = ada.meet(server(&connect, &clock)).await;
-    let other = ScriptedUser::who("2025-11-25", []).called("eve");
+    let other = ScriptedUser::answering("2025-11-25", []).called("eve");
     let _other = other.meet(server(&connect, &clock)).await;
     let refused = client
         .call_tool(CallToolRequestParams::new("require"))
@@ -326,7 +326,7 @@ async fn a_link_needs_a_login_time_and_its_seal() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_know_whom_it_asks_gives_no_link() {
     let (clock, stored) = (Clock::new(), Stored::default());
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let error = person
         .call(Accounts(pages(&clock, &stored)), "connect")
         .await

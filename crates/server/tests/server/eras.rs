@@ -120,7 +120,7 @@ async fn the_same_on_every_revision() {
     ];
     for (tool, acts, text, is_error) in table {
         for revision in REVISIONS {
-            let person = ScriptedUser::who(revision, acts.clone());
+            let person = ScriptedUser::answering(revision, acts.clone());
             let result = person.call(Asker, tool).await.unwrap();
             assert_eq!(
                 said(&result),
@@ -142,13 +142,13 @@ async fn url_mode_where_the_revision_has_it() {
                 "The user declined to answer \"Sign in, please\".",
             ),
         ] {
-            let person = ScriptedUser::who(revision, [act]);
+            let person = ScriptedUser::answering(revision, [act]);
             let result = person.call(Asker, "visit").await.unwrap();
             assert_eq!(said(&result).0, text, "{revision}");
             assert_eq!(person.asked()[0]["url"], "https://example.com/connect");
         }
     }
-    let error = ScriptedUser::who("2025-06-18", [])
+    let error = ScriptedUser::answering("2025-06-18", [])
         .call(Asker, "visit")
         .await
         .unwrap_err();
@@ -157,7 +157,7 @@ async fn url_mode_where_the_revision_has_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_url_that_has_to_be_visited_first() {
-    let error = ScriptedUser::who("2025-11-25", [])
+    let error = ScriptedUser::answering("2025-11-25", [])
         .call(Asker, "require")
         .await
         .unwrap_err();
@@ -166,12 +166,12 @@ async fn a_url_that_has_to_be_visited_first() {
     assert_eq!(elicitation["mode"], "url");
     assert_eq!(elicitation["url"], "https://example.com/connect");
     assert!(elicitation["elicitationId"].is_string());
-    let person = ScriptedUser::who("2026-07-28", [Act::Bare]);
+    let person = ScriptedUser::answering("2026-07-28", [Act::Bare]);
     assert_eq!(
         said(&person.call(Asker, "require").await.unwrap()).0,
         "visited"
     );
-    let no_urls = ScriptedUser::who("2025-11-25", []).declaring(json!({ "elicitation": {} }));
+    let no_urls = ScriptedUser::answering("2025-11-25", []).declaring(json!({ "elicitation": {} }));
     assert_eq!(
         no_urls.call(Asker, "require").await.unwrap_err().code.0,
         -32602
@@ -182,7 +182,7 @@ async fn a_url_that_has_to_be_visited_first() {
 async fn a_wrong_answer_is_asked_again_with_its_reasons_and_then_refused() {
     for revision in REVISIONS {
         let wrong = || Act::Accept(json!({ "age": 7 }));
-        let person = ScriptedUser::who(revision, [wrong(), wrong(), wrong()]);
+        let person = ScriptedUser::answering(revision, [wrong(), wrong(), wrong()]);
         let error = person.call(Asker, "age").await.unwrap_err();
         assert_eq!(error.code.0, -32602, "{revision}: {error:?}");
         let messages = person.messages();
@@ -207,7 +207,7 @@ async fn two_questions_at_once_get_their_own_answers() {
         json!({ "choice": if message == "One?" { "b" } else { "c" } })
     }
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, [Act::Sees(answer), Act::Sees(answer)]);
+        let person = ScriptedUser::answering(revision, [Act::Sees(answer), Act::Sees(answer)]);
         let result = person.call(Asker, "both").await.unwrap();
         assert_eq!(said(&result), ("bc".to_owned(), false), "{revision}");
         assert_eq!(person.asked().len(), 2, "{revision}");
@@ -217,7 +217,7 @@ async fn two_questions_at_once_get_their_own_answers() {
 #[tokio::test(start_paused = true)]
 async fn prompts_and_resources_ask_too() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(
+        let person = ScriptedUser::answering(
             revision,
             [
                 Act::Accept(json!({ "choice": "Ada" })),
@@ -255,7 +255,7 @@ async fn prompts_and_resources_ask_too() {
 
 #[tokio::test(start_paused = true)]
 async fn the_wire_says_what_each_revision_says() {
-    let person = ScriptedUser::who("2025-06-18", [Act::Accept(json!({ "choice": "a" }))]);
+    let person = ScriptedUser::answering("2025-06-18", [Act::Accept(json!({ "choice": "a" }))]);
     person.call(Asker, "choose").await.unwrap();
     let field = &person.asked()[0]["requestedSchema"]["properties"]["choice"];
     assert_eq!(
@@ -264,7 +264,7 @@ async fn the_wire_says_what_each_revision_says() {
         "{field}"
     );
     for revision in ["2025-11-25", "2026-07-28"] {
-        let person = ScriptedUser::who(revision, [Act::Accept(json!({ "choice": "a" }))]);
+        let person = ScriptedUser::answering(revision, [Act::Accept(json!({ "choice": "a" }))]);
         person.call(Asker, "choose").await.unwrap();
         let field = &person.asked()[0]["requestedSchema"]["properties"]["choice"];
         assert_eq!(
@@ -286,7 +286,7 @@ async fn a_rule_of_no_revision_is_seen_and_kept() {
             Act::Accept(json!({ "tag": "NO", "price": 0.3 })),
             Act::Accept(json!({ "tag": "yes", "price": 1.5 })),
         ];
-        let person = ScriptedUser::who(revision, acts);
+        let person = ScriptedUser::answering(revision, acts);
         let result = person.call(Asker, "strict").await.unwrap();
         assert_eq!(
             said(&result).0,

@@ -77,7 +77,7 @@ pub(crate) struct ScriptedUser {
 }
 
 impl ScriptedUser {
-    pub(crate) fn who(revision: &'static str, acts: impl IntoIterator<Item = Act>) -> Self {
+    pub(crate) fn answering(revision: &'static str, acts: impl IntoIterator<Item = Act>) -> Self {
         Self {
             revision,
             capability: json!({ "elicitation": { "form": {}, "url": {} } }),

@@ -72,7 +72,7 @@ async fn the_same_on_every_revision() {
     ];
     for revision in REVISIONS {
         for (tool, acts, (text, is_error)) in &table {
-            let person = ScriptedUser::who(revision, acts.clone());
+            let person = ScriptedUser::answering(revision, acts.clone());
             let result = call(&person, &url, tool).await.unwrap();
             assert_eq!(
                 result,
@@ -88,7 +88,7 @@ async fn without_a_session_a_pushed_question_is_refused_and_does_not_hang() {
     let mut config = StreamableHttpServerConfig::default();
     config.legacy_session_mode = false;
     let url = serve(config).await;
-    let person = ScriptedUser::who("2025-11-25", []);
+    let person = ScriptedUser::answering("2025-11-25", []);
     let error = call(&person, &url, "age").await.unwrap_err().to_string();
     assert!(
         error.contains("session") || error.contains("-32601"),
@@ -99,7 +99,7 @@ async fn without_a_session_a_pushed_question_is_refused_and_does_not_hang() {
         "a",
         "the fallback holds here too"
     );
-    let person = ScriptedUser::who("2026-07-28", [Act::Accept(json!({ "age": 40 }))]);
+    let person = ScriptedUser::answering("2026-07-28", [Act::Accept(json!({ "age": 40 }))]);
     assert_eq!(
         call(&person, &url, "age").await.unwrap().0,
         "40",

@@ -31,7 +31,7 @@ async fn ask(elicit: &Elicit, message: &str) -> Result<String, ElicitError> {
 #[tokio::test]
 async fn a_handler_that_is_right_comes_to_one_result_and_works_once() {
     let works = Works::default();
-    let person = ScriptedUser::who([choice("a"), choice("x"), choice("b")]);
+    let person = ScriptedUser::answering([choice("a"), choice("x"), choice("b")]);
     let handler = async |elicit: Elicit| {
         let one = ask(&elicit, "One?").await?;
         let work = elicit.step("work", async || works.work()).await?;
@@ -56,12 +56,12 @@ async fn whatever_a_person_does_is_the_same() {
         ScriptedAnswer::Cancel,
         ScriptedAnswer::Silence,
     ] {
-        let person = ScriptedUser::who([answer.clone()]);
+        let person = ScriptedUser::answering([answer.clone()]);
         let result = person
             .run(|elicit| async move { elicit.confirm("Really?").await })
             .await;
         assert!(result.is_ok(), "{answer:?}: {result:?}");
-        let person = ScriptedUser::who([answer.clone()]);
+        let person = ScriptedUser::answering([answer.clone()]);
         let result = person
             .run(|elicit| async move {
                 Ok::<_, ElicitError>(match elicit.confirm("Really?").outcome().await? {
@@ -76,7 +76,7 @@ async fn whatever_a_person_does_is_the_same() {
     let unavailable = ScriptedUser::unavailable();
     let result = unavailable.run(|elicit| async move { elicit.confirm("Really?").await });
     assert!(matches!(result.await, Ok(Err(ElicitError::CannotAsk(_)))));
-    let person = ScriptedUser::who([]);
+    let person = ScriptedUser::answering([]);
     let result = person.run(|elicit| async move { elicit.confirm("Really?").await });
     assert!(matches!(result.await, Ok(Err(ElicitError::Author(_)))));
 }
@@ -90,23 +90,23 @@ async fn answers_have_short_names() {
         Ok::<_, ElicitError>(format!("{one}{many:?}"))
     };
     let answers = || [ScriptedAnswer::pick("b"), ScriptedAnswer::picks(["a", "c"])];
-    let person = ScriptedUser::who(answers().into_iter().chain([ScriptedAnswer::yes()]));
+    let person = ScriptedUser::answering(answers().into_iter().chain([ScriptedAnswer::yes()]));
     let result = person.run(handler).await.unwrap();
     assert_eq!(result.unwrap(), r#"b["a", "c"]"#);
-    let person = ScriptedUser::who(answers().into_iter().chain([ScriptedAnswer::no()]));
+    let person = ScriptedUser::answering(answers().into_iter().chain([ScriptedAnswer::no()]));
     let result = person.run(handler).await.unwrap();
     assert!(matches!(result, Err(ElicitError::Refused(_))), "{result:?}");
 }
 
 #[tokio::test]
 async fn questions_at_the_same_time_are_the_same() {
-    let person = ScriptedUser::who([choice("a"), choice("b")]);
+    let person = ScriptedUser::answering([choice("a"), choice("b")]);
     let both = |elicit: Elicit| async move {
         tokio::try_join!(ask(&elicit, "One?"), ask(&elicit, "Two?"))
     };
     let result = person.run(both).await.unwrap().unwrap();
     assert_eq!(result, ("a".to_owned(), "b".to_owned()));
-    let person = ScriptedUser::who([ScriptedAnswer::Decline, choice("b")]);
+    let person = ScriptedUser::answering([ScriptedAnswer::Decline, choice("b")]);
     let refused = person.run(both).await.unwrap();
     assert!(matches!(refused, Err(ElicitError::Refused(_))));
 }
@@ -114,7 +114,7 @@ async fn questions_at_the_same_time_are_the_same() {
 #[tokio::test]
 async fn an_effect_outside_of_a_step_is_seen() {
     let works = Works::default();
-    let person = ScriptedUser::who([choice("a")]);
+    let person = ScriptedUser::answering([choice("a")]);
     let handler = async |elicit: Elicit| {
         let work = works.work();
         ask(&elicit, "One?").await?;
@@ -133,7 +133,7 @@ async fn an_effect_outside_of_a_step_is_seen() {
 async fn a_question_that_changes_is_seen() {
     let works = Works::default();
     let handler = async |elicit: Elicit| ask(&elicit, &format!("Visitor {}?", works.work())).await;
-    let difference = ScriptedUser::who([choice("a")])
+    let difference = ScriptedUser::answering([choice("a")])
         .run(handler)
         .await
         .unwrap_err();
@@ -157,7 +157,7 @@ async fn a_question_that_comes_or_goes_is_seen() {
         }
         Ok::<_, ElicitError>(())
     };
-    let difference = ScriptedUser::who([choice("a")])
+    let difference = ScriptedUser::answering([choice("a")])
         .run(handler)
         .await
         .unwrap_err();
@@ -175,7 +175,7 @@ async fn a_question_that_comes_or_goes_is_seen() {
         }
         Ok::<_, ElicitError>(())
     };
-    let person = ScriptedUser::who([choice("a"), choice("b")]);
+    let person = ScriptedUser::answering([choice("a"), choice("b")]);
     let difference = person.run(handler).await.unwrap_err();
     assert_eq!(
         difference,
@@ -191,13 +191,13 @@ async fn a_question_inside_a_step_is_an_error_here_too() {
         let answer = elicit.step("start", || async { ask(&elicit, "One?").await.ok() });
         answer.await
     };
-    let person = ScriptedUser::who([choice("a")]);
+    let person = ScriptedUser::answering([choice("a")]);
     let result = inside(person.elicit()).await;
     assert!(
         matches!(&result, Err(ElicitError::Author(why)) if why.contains("inside the step")),
         "{result:?}"
     );
-    let person = ScriptedUser::who([choice("a")]);
+    let person = ScriptedUser::answering([choice("a")]);
     let result = person.run(inside).await.unwrap();
     assert!(matches!(result, Err(ElicitError::Author(_))), "{result:?}");
     assert!(person.asked().is_empty());

@@ -128,7 +128,7 @@ fn choice(letter: &str) -> Act {
 #[tokio::test(start_paused = true)]
 async fn a_step_runs_once_however_often_the_handler_runs() {
     let server = Counter::default();
-    let person = ScriptedUser::who("2026-07-28", [choice("a"), choice("b")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("a"), choice("b")]);
     let result = person.call(server.clone(), "step").await.unwrap();
     assert_eq!(said(&result).0, "a1b2");
     assert_eq!(server.runs.load(Ordering::SeqCst), 3);
@@ -142,7 +142,7 @@ async fn a_step_runs_once_however_often_the_handler_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_not_given_up_in_the_middle_of_a_step() {
     let server = Counter::default();
-    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "beside").await.unwrap()).0,
         "b1"
@@ -153,7 +153,7 @@ async fn a_run_is_not_given_up_in_the_middle_of_a_step() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_on_nothing_else_is_given_up_at_once() {
     let server = Counter::default();
-    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "looks").await.unwrap()).0,
         "b"
@@ -163,7 +163,7 @@ async fn a_run_that_waits_on_nothing_else_is_given_up_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_on_something_else_is_left_alone() {
-    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(Counter::default(), "waits").await.unwrap()).0,
         "b"
@@ -173,7 +173,7 @@ async fn waiting_on_something_else_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn branches_in_another_order_find_their_own_answers() {
     let server = Counter::default();
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person
         .meet(server.clone().eliciting(person.clock.settings()))
         .await;
@@ -201,7 +201,7 @@ async fn branches_in_another_order_find_their_own_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_spawned_question_ends_with_the_run() {
     let server = Counter::default();
-    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "spawns").await.unwrap()).0,
         "b"
@@ -214,7 +214,7 @@ async fn a_spawned_question_ends_with_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_dropped_is_not_put() {
-    let person = ScriptedUser::who("2026-07-28", [choice("a")]);
+    let person = ScriptedUser::answering("2026-07-28", [choice("a")]);
     assert_eq!(
         said(&person.call(Counter::default(), "gives_way").await.unwrap()).0,
         "a"
@@ -224,7 +224,7 @@ async fn a_question_that_was_dropped_is_not_put() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_answered_is_asked_again_and_what_was_never_asked_is_ignored() {
-    let person = ScriptedUser::who("2026-07-28", []);
+    let person = ScriptedUser::answering("2026-07-28", []);
     let client = person
         .meet(crate::asker::Asker.eliciting(person.clock.settings()))
         .await;
@@ -265,7 +265,8 @@ async fn what_was_not_answered_is_asked_again_and_what_was_never_asked_is_ignore
 #[tokio::test(start_paused = true)]
 async fn a_call_has_a_limit_of_questions() {
     for revision in crate::harness::REVISIONS {
-        let person = ScriptedUser::who(revision, std::iter::repeat_with(|| choice("a")).take(60));
+        let person =
+            ScriptedUser::answering(revision, std::iter::repeat_with(|| choice("a")).take(60));
         let settings = person.clock.settings().questions_per_call(8);
         let error = person
             .call_under(Counter::default().eliciting(settings), "endless")

@@ -152,7 +152,7 @@ async fn pushed(plan: &Arc<Plan>) -> (String, Effects) {
     };
     let effects = Arc::clone(&server.effects);
     let answers = Arc::new(Mutex::new(Answers::default()));
-    let person = ScriptedUser::who("2025-11-25", [])
+    let person = ScriptedUser::answering("2025-11-25", [])
         .always(move |message| Act::Accept(answers.lock().unwrap().to(message)));
     (
         said(
@@ -177,7 +177,7 @@ async fn rounds(plan: &Arc<Plan>) -> (String, Effects) {
             plan: Arc::clone(plan),
             effects: Arc::clone(&effects),
         };
-        let client = ScriptedUser::who("2026-07-28", [])
+        let client = ScriptedUser::answering("2026-07-28", [])
             .meet(server.eliciting(settings()))
             .await;
         let response = once(&client, &request).await.unwrap();

@@ -10,29 +10,29 @@ use crate::asker::Asker;
 use crate::harness::{Act, ScriptedUser, said};
 
 async fn keeps_the_contract(store: &dyn Store) {
-    assert!(store.use_up("a", 0, 10).await.unwrap());
-    assert!(!store.use_up("a", 5, 10).await.unwrap());
-    assert!(store.use_up("b", 5, 10).await.unwrap());
-    let no_name = store.use_up("", 5, 10).await.unwrap();
-    assert!(no_name && !store.use_up("", 5, 10).await.unwrap());
+    assert!(store.consume("a", 0, 10).await.unwrap());
+    assert!(!store.consume("a", 5, 10).await.unwrap());
+    assert!(store.consume("b", 5, 10).await.unwrap());
+    let no_name = store.consume("", 5, 10).await.unwrap();
+    assert!(no_name && !store.consume("", 5, 10).await.unwrap());
     // What lies in the past may be forgotten, what does not may not.
-    assert!(store.use_up("long", 0, u64::MAX).await.unwrap());
-    assert!(store.use_up("later", 1_000_000, 2_000_000).await.unwrap());
-    assert!(!store.use_up("long", 1_000_000, u64::MAX).await.unwrap());
+    assert!(store.consume("long", 0, u64::MAX).await.unwrap());
+    assert!(store.consume("later", 1_000_000, 2_000_000).await.unwrap());
+    assert!(!store.consume("long", 1_000_000, u64::MAX).await.unwrap());
 
     let odd = "it's; \"DROP TABLE used\" \u{0}\u{202e}é";
-    store.keep("k", vec![1, 2], 0, 10).await.unwrap();
-    store.keep(odd, vec![0; 100_000], 0, 10).await.unwrap();
-    store.keep("empty", Vec::new(), 0, 10).await.unwrap();
+    store.put("k", vec![1, 2], 0, 10).await.unwrap();
+    store.put(odd, vec![0; 100_000], 0, 10).await.unwrap();
+    store.put("empty", Vec::new(), 0, 10).await.unwrap();
     assert_eq!(store.load("k", 5).await.unwrap(), Some(vec![1, 2]));
     assert_eq!(store.load(odd, 5).await.unwrap().unwrap().len(), 100_000);
     assert_eq!(store.load("empty", 5).await.unwrap(), Some(Vec::new()));
     assert_eq!(store.load("k", 10).await.unwrap(), None);
     assert_eq!(store.load("unknown", 5).await.unwrap(), None);
-    store.keep("k", vec![3], 0, 20).await.unwrap();
+    store.put("k", vec![3], 0, 20).await.unwrap();
     assert_eq!(store.load("k", 15).await.unwrap(), Some(vec![3]));
 
-    let racing = (0..16).map(|_| store.use_up("race", 0, u64::MAX));
+    let racing = (0..16).map(|_| store.consume("race", 0, u64::MAX));
     let won = futures::future::join_all(racing).await;
     let won = won.into_iter().filter(|first| *first.as_ref().unwrap());
     assert_eq!(won.count(), 1, "one of those who come at once is the first");
@@ -51,18 +51,18 @@ async fn sqlite_keeps_the_contract() {
     keeps_the_contract(&store).await;
     // Another process with the same file, before and after this one has gone.
     let other = SqliteStore::open(&file).await.unwrap();
-    assert!(!other.use_up("long", 1_000_000, u64::MAX).await.unwrap());
+    assert!(!other.consume("long", 1_000_000, u64::MAX).await.unwrap());
     let (first, second) = futures::join!(
-        store.use_up("both", 0, u64::MAX),
-        other.use_up("both", 0, u64::MAX)
+        store.consume("both", 0, u64::MAX),
+        other.consume("both", 0, u64::MAX)
     );
     assert!(first.unwrap() ^ second.unwrap());
     drop((store, other));
     let after = SqliteStore::open(&file).await.unwrap();
-    assert!(!after.use_up("both", 1_000_000, u64::MAX).await.unwrap());
+    assert!(!after.consume("both", 1_000_000, u64::MAX).await.unwrap());
     assert_eq!(after.load("k", 15).await.unwrap(), Some(vec![3]));
     after
-        .keep("new", vec![4], 1_000_000, u64::MAX)
+        .put("new", vec![4], 1_000_000, u64::MAX)
         .await
         .unwrap();
     assert_eq!(
@@ -81,11 +81,11 @@ struct Peeking {
 }
 
 impl Store for Peeking {
-    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
-        self.store.use_up(id, now_ms, until_ms)
+    fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
+        self.store.consume(id, now_ms, until_ms)
     }
 
-    fn keep<'a>(
+    fn put<'a>(
         &'a self,
         id: &'a str,
         bytes: Vec<u8>,
@@ -93,7 +93,7 @@ impl Store for Peeking {
         until_ms: u64,
     ) -> StoreFuture<'a, ()> {
         self.seen.lock().unwrap().push(bytes.clone());
-        self.store.keep(id, bytes, now_ms, until_ms)
+        self.store.put(id, bytes, now_ms, until_ms)
     }
 
     fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
@@ -105,7 +105,7 @@ impl Store for Peeking {
 #[tokio::test(start_paused = true)]
 async fn what_a_store_keeps_is_sealed() {
     let store = Arc::new(Peeking::default());
-    let person = ScriptedUser::who(
+    let person = ScriptedUser::answering(
         "2026-07-28",
         [
             Act::Accept(json!({ "environment": "production" })),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A task that asks one question, and another if the answer is `a`.
 fn spawn(manager: &TaskManager) -> Task {
-    let elicit = ScriptedUser::who([])
+    let elicit = ScriptedUser::answering([])
         .under(ServerSettings::default().timeout(Duration::from_mins(1)))
         .elicit();
     let its = manager.clone();
@@ -118,7 +118,7 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
 async fn a_question_that_timed_out_is_off_the_list() {
     let manager = TaskManager::new();
     let its = manager.clone();
-    let elicit = ScriptedUser::who([]).elicit();
+    let elicit = ScriptedUser::answering([]).elicit();
     let task = manager.spawn(TaskOptions::new().with_ttl_ms(None), move |task| {
         Box::pin(async move {
             let elicit = elicit.in_task(&its, &task);

@@ -9,7 +9,7 @@ use crate::harness::{Act, REVISIONS, ScriptedUser, said};
 #[tokio::test(start_paused = true)]
 async fn nobody_answers() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, [Act::Late(json!({ "age": 40 }))]);
+        let person = ScriptedUser::answering(revision, [Act::Late(json!({ "age": 40 }))]);
         let error = person.call(Asker, "age").await.unwrap_err();
         assert_eq!(error.code.0, -32000, "{revision}: {error:?}");
         assert_eq!(error.data.unwrap()["timeoutSeconds"], 300);
@@ -19,7 +19,7 @@ async fn nobody_answers() {
 #[tokio::test(start_paused = true)]
 async fn the_caller_hears_progress_while_a_person_thinks() {
     for revision in ["2025-06-18", "2025-11-25"] {
-        let person = ScriptedUser::who(revision, [Act::Late(json!({ "age": 40 }))]);
+        let person = ScriptedUser::answering(revision, [Act::Late(json!({ "age": 40 }))]);
         person.call(Asker, "age").await.unwrap_err();
         // Every 15 seconds for 5 minutes, less the one that falls together with the timeout.
         assert!(
@@ -42,7 +42,7 @@ async fn a_client_that_cannot_ask() {
             if code == 0 {
                 continue;
             }
-            let person = ScriptedUser::who(revision, []).declaring(capability.clone());
+            let person = ScriptedUser::answering(revision, []).declaring(capability.clone());
             let error = person.call(Asker, "age").await.unwrap_err();
             assert_eq!(error.code.0, code, "{revision} {capability}: {error:?}");
             let result = person.call(Asker, "fallback").await.unwrap();
@@ -55,7 +55,7 @@ async fn a_client_that_cannot_ask() {
 #[tokio::test(start_paused = true)]
 async fn a_capability_of_nothing_means_forms() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(revision, [Act::Accept(json!({ "age": 40 }))])
+        let person = ScriptedUser::answering(revision, [Act::Accept(json!({ "age": 40 }))])
             .declaring(json!({ "elicitation": {} }));
         assert_eq!(said(&person.call(Asker, "age").await.unwrap()).0, "40");
         assert!(person.call(Asker, "visit").await.is_err());
@@ -65,7 +65,7 @@ async fn a_capability_of_nothing_means_forms() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fails_to_ask_is_no_refusal() {
     for (code, expected) in [(-32601, -32601), (-32603, -32602)] {
-        let person = ScriptedUser::who("2025-11-25", [Act::Fail(code)]);
+        let person = ScriptedUser::answering("2025-11-25", [Act::Fail(code)]);
         let error = person.call(Asker, "age").await.unwrap_err();
         assert_eq!(error.code.0, expected, "{error:?}");
     }
@@ -74,7 +74,7 @@ async fn a_client_that_fails_to_ask_is_no_refusal() {
 #[tokio::test(start_paused = true)]
 async fn a_person_is_not_asked_without_end() {
     for revision in REVISIONS {
-        let person = ScriptedUser::who(
+        let person = ScriptedUser::answering(
             revision,
             [
                 Act::Accept(json!({ "choice": "a" })),
@@ -100,7 +100,7 @@ async fn a_person_is_not_asked_without_end() {
 async fn what_was_wrong_is_told_field_by_field() {
     for revision in REVISIONS {
         let wrong = || Act::Accept(json!({ "age": "old" }));
-        let person = ScriptedUser::who(revision, [wrong(), wrong(), wrong()]);
+        let person = ScriptedUser::answering(revision, [wrong(), wrong(), wrong()]);
         let error = person.call(Asker, "age").await.unwrap_err();
         assert_eq!(error.code.0, -32602, "{revision}: {error:?}");
         let violation = &error.data.unwrap()["violations"][0];

@@ -67,7 +67,7 @@ struct Addresses {
 /// Plays the demo to its end.
 pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     let stop = stop::listen()?;
-    let folder = Folder::new(keep)?;
+    let folder = ConfigFolder::new(keep)?;
     let (listener, at) = addresses().await.map_err(no_port)?;
     let secret = start_issuer(listener, &at)?;
     let file = write_config(folder.path(), &at, &secret)?;
@@ -85,8 +85,8 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     folder.say_where_it_is();
     let exit = played?;
     let file = match &folder {
-        Folder::Kept(folder) => folder.join(CONFIG).display().to_string(),
-        Folder::Passing(_) => CONFIG.to_owned(),
+        ConfigFolder::Kept(folder) => folder.join(CONFIG).display().to_string(),
+        ConfigFolder::Passing(_) => CONFIG.to_owned(),
     };
     output::say_what_to_try(&[
         (
@@ -102,14 +102,14 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
 }
 
 /// The folder of the gateway's configuration and state.
-enum Folder {
+enum ConfigFolder {
     /// It goes with the demo.
     Passing(tempfile::TempDir),
     /// It stays.
     Kept(PathBuf),
 }
 
-impl Folder {
+impl ConfigFolder {
     /// Makes the folder that is to be kept, which must be empty, or one for the time of the demo.
     fn new(keep: Option<PathBuf>) -> Result<Self, Failure> {
         let Some(path) = keep else {
@@ -388,10 +388,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         output::say(format_args!(
             "An agent calls {tool} of {server}. It waits for two people of ops."
         ));
-        let options = CallOptions {
-            stop: stop.clone(),
-            ..CallOptions::default()
-        };
+        let options = CallOptions::default().stop(stop.clone());
         let called = connection.call_tool(tool, arguments, &options).await;
         let said = failures::ServerOutput::from_connection(&connection);
         connection.close().await;

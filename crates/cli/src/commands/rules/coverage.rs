@@ -157,13 +157,11 @@ async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     let stop = stop::listen()?;
     let target = args.target()?;
     let access = args.access()?;
-    let options = ConnectOptions {
-        revision: call_session::revision(args.protocol),
-        token: access.token,
-        headers: access.headers,
-        environment: access.environment,
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions::default()
+        .revision(call_session::revision(args.protocol))
+        .token(access.token)
+        .headers(access.headers)
+        .environment(access.environment);
     // Nothing is declared, so the server asks nothing.
     let client = ElicitingClient::new(
         Handler::new(true),
@@ -182,11 +180,9 @@ async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
         .and_then(|info| info.server_info.as_ref())
         .map(|server| server.name.clone());
     let has_tools = info.is_none_or(|info| info.capabilities.tools.is_some());
-    let options = CallOptions {
-        silence: Some(call_session::SILENCE),
-        stop: stop.clone(),
-        as_task: false,
-    };
+    let options = CallOptions::default()
+        .silence(call_session::SILENCE)
+        .stop(stop.clone());
     let listed = if has_tools {
         call_session::listing::tools(&connection, &options).await
     } else {

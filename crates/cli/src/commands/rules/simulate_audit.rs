@@ -334,7 +334,9 @@ async fn line_of<'r>(
     let is_ambiguous = entry["others"]
         .as_array()
         .is_some_and(|others| !others.is_empty());
-    let call = text("kind").and_then(kind_of).zip(text("target"));
+    let call = text("kind")
+        .and_then(|word| word.parse().ok())
+        .zip(text("target"));
     let call = call.filter(|_| !is_ambiguous);
     let at = entry["at"].as_u64().unwrap_or_default();
     let arguments = row.as_ref().and_then(|row| record.arguments(row));
@@ -364,9 +366,4 @@ async fn line_of<'r>(
         was: was.map(str::to_owned),
         now: recall(rules, &recorded),
     }))
-}
-
-fn kind_of(word: &str) -> Option<CallKind> {
-    let all = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
-    all.into_iter().find(|kind| kind.word() == word)
 }

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::wire::Action;
 use crate::wire::members::raw_value;
-use crate::wire::result::Action;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()

@@ -139,7 +139,7 @@ impl Plain<'_> {
         let question = state.question();
         writeln!(self.out)?;
         self.say(&phrases::asks(question.origin()))?;
-        if let Some(whom) = phrases::for_whom(question) {
+        if let Some(whom) = phrases::on_behalf_of(question) {
             self.say(&whom)?;
         }
         if let Some(call) = question.call() {
@@ -186,7 +186,7 @@ impl Plain<'_> {
 
     fn prompt(&mut self, state: &AnswerState, fresh: bool) -> io::Result<()> {
         match state.stage() {
-            Stage::Warnings => write!(self.out, "Type insist to answer anyway: ")?,
+            Stage::Warnings => write!(self.out, "Type allow to answer anyway: ")?,
             Stage::Confirm => write!(
                 self.out,
                 "{} (yes, no): ",

@@ -54,11 +54,11 @@ pub(super) fn parse(state: &AnswerState, line: &str) -> ParsedLine {
 }
 
 fn allow_credentials(line: &str) -> ParsedLine {
-    if line.eq_ignore_ascii_case("insist") {
+    if line.eq_ignore_ascii_case("allow") {
         ParsedLine::Event(Event::AllowCredentials)
     } else {
         ParsedLine::Unclear(
-            "Type insist to answer anyway, :decline to say no, or :cancel to leave.".to_owned(),
+            "Type allow to answer anyway, :decline to say no, or :cancel to leave.".to_owned(),
         )
     }
 }

@@ -107,14 +107,14 @@ impl SharedChildren {
         if let Some(slot) = self.limit.count() {
             return Ok(slot);
         }
-        let patience = match of.take_idle().or_else(|| self.take_idle()) {
+        let wait = match of.take_idle().or_else(|| self.take_idle()) {
             Some(held) => {
                 held.end();
                 ENDING
             }
             None => BUSY,
         };
-        let slot = self.limit.count_within(patience).await;
+        let slot = self.limit.count_within(wait).await;
         slot.ok_or(StartError::TooManyChildren)
     }
 

@@ -27,7 +27,7 @@ use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{Caller, CallerKind, CurrentCaller};
+use crate::callers::{CurrentCaller, ProofKind, ProvenCaller};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
@@ -181,7 +181,7 @@ impl McpEndpoint {
         headers: &HeaderMap,
         from: PeerAddress,
         resource: &Resource,
-    ) -> Result<Caller, Box<Response>> {
+    ) -> Result<ProvenCaller, Box<Response>> {
         if !self.origin_guard.admits(headers) {
             return Err(Box::new(from_elsewhere()));
         }
@@ -333,8 +333,8 @@ impl McpEndpoint {
     }
 
     /// Returns the caller whose tasks are kept apart from those of others: one that is verified, at a server that sees the gateway alone.
-    fn task_caller(&self, caller: &Caller) -> Option<String> {
-        let is_verified = matches!(caller.kind(), CallerKind::Key | CallerKind::Subject);
+    fn task_caller(&self, caller: &ProvenCaller) -> Option<String> {
+        let is_verified = matches!(caller.kind(), ProofKind::Key | ProofKind::Subject);
         let is_alone = matches!(self.credentials(), Credentials::Withheld);
         (is_verified && is_alone).then(|| caller.binding().to_owned())
     }
@@ -368,7 +368,10 @@ impl McpEndpoint {
     }
 
     /// Returns what the rounds-era requests of one principal share, with a server: no client ever names it.
-    async fn shared(self: &Arc<Self>, caller: Caller) -> Result<Arc<ClientSession>, Box<Response>> {
+    async fn shared(
+        self: &Arc<Self>,
+        caller: ProvenCaller,
+    ) -> Result<Arc<ClientSession>, Box<Response>> {
         let (held, evicted) = self.find_or_add_shared(caller)?;
         end_evicted(evicted);
         if !held.pool.has_sessions() {
@@ -381,7 +384,7 @@ impl McpEndpoint {
     /// room for another.
     fn find_or_add_shared(
         self: &Arc<Self>,
-        caller: Caller,
+        caller: ProvenCaller,
     ) -> Result<(Arc<ClientSession>, Evicted), Box<Response>> {
         let principal = caller.binding();
         let name = format!("rounds {principal}");
@@ -428,7 +431,7 @@ impl McpEndpoint {
     /// A session for a client that opens one, under a name that nobody can guess.
     async fn own(
         self: &Arc<Self>,
-        caller: Caller,
+        caller: ProvenCaller,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
         let evicted =
             make_room(&mut self.sessions(), caller.binding()).map_err(|Full| Box::new(full()))?;
@@ -463,7 +466,7 @@ impl McpEndpoint {
     fn named(
         &self,
         headers: &HeaderMap,
-        caller: &Caller,
+        caller: &ProvenCaller,
     ) -> Result<Arc<ClientSession>, Box<Response>> {
         if let Some(wrong) = wrong_in_session(headers) {
             return Err(Box::new(wrong));

@@ -16,7 +16,7 @@ pub(in super::super) enum FlowError {
     Provider(#[from] OidcError),
     /// No flow of this browser: a forged answer, a lost cookie, a page loaded twice.
     #[error("no flow of this browser has this state")]
-    NoTrip,
+    NoFlow,
     /// The error of the author's own store, in words for the person.
     #[error("it was not stored: {0}")]
     Unsaved(String),
@@ -33,7 +33,7 @@ impl FlowError {
                 format!("{purpose} did not let {server} in"),
                 "You said no there, or you may not say yes. You can try again, or leave it.".to_owned(),
             ),
-            Self::NoTrip => (
+            Self::NoFlow => (
                 StatusCode::BAD_REQUEST,
                 Tone::Locked,
                 "This sign-in did not start here".to_owned(),

@@ -130,7 +130,7 @@ async fn back(
 ) -> Response {
     let inner = &connect.inner;
     let Some(flow) = flow_of(inner, &parts, FlowPurpose::Grant, &answer) else {
-        return tell(inner, None, &FlowError::NoTrip);
+        return tell(inner, None, &FlowError::NoFlow);
     };
     // Each purpose has a redirect URI of its own: another provider's answer does not count here.
     if flow.ticket.purpose != purpose {
@@ -200,7 +200,7 @@ async fn signed_in(
 ) -> Response {
     let inner = &connect.inner;
     let Some(flow) = flow_of(inner, &parts, FlowPurpose::SignIn, &answer) else {
-        return tell(inner, None, &FlowError::NoTrip);
+        return tell(inner, None, &FlowError::NoFlow);
     };
     let mut response = recognise(inner, &flow, answer)
         .await

@@ -62,8 +62,8 @@ impl MemoryStore {
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::seal::StoreError> {
     /// let store = MemoryStore::new();
-    /// assert!(store.use_up("a state", 0, 1_000).await?);
-    /// assert!(!store.use_up("a state", 0, 1_000).await?);
+    /// assert!(store.consume("a state", 0, 1_000).await?);
+    /// assert!(!store.consume("a state", 0, 1_000).await?);
     /// # Ok(()) }
     /// ```
     pub fn new() -> Self {
@@ -117,7 +117,7 @@ impl Used {
 }
 
 impl Store for MemoryStore {
-    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
+    fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.make_room(now_ms, self.max_used);
         let first =
@@ -125,7 +125,7 @@ impl Store for MemoryStore {
         Box::pin(std::future::ready(Ok(first)))
     }
 
-    fn keep<'a>(
+    fn put<'a>(
         &'a self,
         id: &'a str,
         bytes: Vec<u8>,
@@ -183,11 +183,14 @@ mod tests {
     async fn expired_entries_are_swept_and_live_ones_are_not() {
         let store = MemoryStore::new();
         for number in 0..1024 {
-            store.use_up(&format!("old-{number}"), 0, 10).await.unwrap();
+            store
+                .consume(&format!("old-{number}"), 0, 10)
+                .await
+                .unwrap();
         }
-        store.use_up("new", 20, 30).await.unwrap();
+        store.consume("new", 20, 30).await.unwrap();
         assert_eq!(store.used.lock().unwrap().until.len(), 1);
-        assert!(!store.use_up("new", 25, 30).await.unwrap());
+        assert!(!store.consume("new", 25, 30).await.unwrap());
     }
 
     #[tokio::test]
@@ -195,11 +198,11 @@ mod tests {
         let store = MemoryStore::bounded(16, 0);
         for number in 0..100_u64 {
             let id = number.to_string();
-            assert!(store.use_up(&id, 0, 1_000 + number).await.unwrap(), "{id}");
+            assert!(store.consume(&id, 0, 1_000 + number).await.unwrap(), "{id}");
             assert!(store.used.lock().unwrap().until.len() <= 16);
         }
         for number in 0..100_u64 {
-            let again = store.use_up(&number.to_string(), 0, 1_000 + number).await;
+            let again = store.consume(&number.to_string(), 0, 1_000 + number).await;
             assert!(!again.unwrap(), "{number}");
         }
     }
@@ -207,11 +210,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_has_a_bound() {
         let store = MemoryStore::bounded(1, 10);
-        store.keep("a", vec![0; 6], 0, 10).await.unwrap();
-        store.keep("b", vec![0; 6], 0, 10).await.unwrap_err();
-        store.keep("a", vec![0; 10], 0, 10).await.unwrap();
+        store.put("a", vec![0; 6], 0, 10).await.unwrap();
+        store.put("b", vec![0; 6], 0, 10).await.unwrap_err();
+        store.put("a", vec![0; 10], 0, 10).await.unwrap();
         // Expired entries are dropped.
-        store.keep("b", vec![0; 6], 10, 20).await.unwrap();
+        store.put("b", vec![0; 6], 10, 20).await.unwrap();
         assert_eq!(store.load("b", 15).await.unwrap(), Some(vec![0; 6]));
     }
 }

@@ -40,9 +40,9 @@ pub struct StoreError(pub String);
 /// struct Logged(MemoryStore);
 ///
 /// impl Store for Logged {
-///     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
+///     fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
 ///         Box::pin(async move {
-///             let is_first = self.0.use_up(id, now_ms, until_ms).await?;
+///             let is_first = self.0.consume(id, now_ms, until_ms).await?;
 ///             if !is_first {
 ///                 eprintln!("a state came twice");
 ///             }
@@ -50,8 +50,8 @@ pub struct StoreError(pub String);
 ///         })
 ///     }
 ///
-///     fn keep<'a>(&'a self, id: &'a str, bytes: Vec<u8>, now_ms: u64, until_ms: u64) -> StoreFuture<'a, ()> {
-///         self.0.keep(id, bytes, now_ms, until_ms)
+///     fn put<'a>(&'a self, id: &'a str, bytes: Vec<u8>, now_ms: u64, until_ms: u64) -> StoreFuture<'a, ()> {
+///         self.0.put(id, bytes, now_ms, until_ms)
 ///     }
 ///
 ///     fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
@@ -61,10 +61,10 @@ pub struct StoreError(pub String);
 /// ```
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Notes that `id` was used. True the first time, false ever after, also when two calls race.
-    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;
+    fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;
 
     /// Keeps `bytes` under `id`.
-    fn keep<'a>(
+    fn put<'a>(
         &'a self,
         id: &'a str,
         bytes: Vec<u8>,

@@ -57,9 +57,9 @@ impl SqliteStore {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let file = folder.path().join("states.sqlite");
-    /// SqliteStore::open(&file).await?.use_up("a state", 0, 1_000).await?;
+    /// SqliteStore::open(&file).await?.consume("a state", 0, 1_000).await?;
     /// // Another process, or the same one after a restart.
-    /// assert!(!SqliteStore::open(&file).await?.use_up("a state", 0, 1_000).await?);
+    /// assert!(!SqliteStore::open(&file).await?.consume("a state", 0, 1_000).await?);
     /// # Ok(()) }
     /// ```
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
@@ -106,7 +106,7 @@ fn ms(time: u64) -> i64 {
 }
 
 impl Store for SqliteStore {
-    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
+    fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
         let id = id.to_owned();
         self.on_file(move |file| {
             file.prepare_cached("DELETE FROM used WHERE until_ms <= ?1 AND id <> ?2")?
@@ -120,7 +120,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn keep<'a>(
+    fn put<'a>(
         &'a self,
         id: &'a str,
         bytes: Vec<u8>,
