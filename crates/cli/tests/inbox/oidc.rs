@@ -627,7 +627,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     let gateway = Gateway::of_config(
         state.path(),
         &format!(
-            "[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"{}\"\naudience = [\"gateway\"]\n\
+            "[auth]\nmode = [\"oidc\", \"keys\"]\n[auth.oidc]\nissuer = \"{}\"\naudience = [\"gateway\"]\n\
              client-id = \"gateway\"\nclient-secret = {secret}\n{servers}",
             issuer.url()
         ),
@@ -635,8 +635,14 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     let at = gateway.serving.clone().unwrap();
     let token = issuer
         .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "ada", "exp": now() + 300}));
-    let authorization = format!("Authorization: Bearer {token}");
-    let send_to = |name: &str| {
+    let key = command(
+        state.path(),
+        &["tokens", "make", "ci", "--scope", "call", "--json"],
+    );
+    let key: Value = serde_json::from_slice(&key.stdout).unwrap();
+    let key = key["token"].as_str().unwrap();
+    let send_to = |name: &str, token: &str| {
+        let authorization = format!("Authorization: Bearer {token}");
         let line = format!("POST /mcp/{name} HTTP/1.1");
         let head = [
             &line,
@@ -647,6 +653,11 @@ fn no_token_for_the_gateway_goes_to_a_server() {
         ];
         send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap()
     };
+    // A key is for the gateway alone: the issuer is not shown it either.
+    let refused = send_to("exchange", key);
+    let words = "a caller with an API key has no token to exchange";
+    assert!(refused.body.contains(words), "{refused:?}");
+    assert!(issuer.exchanges().is_empty());
     for (name, expected) in [
         ("usual", None),
         ("none", None),
@@ -655,7 +666,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
         ("exchange", Some("Bearer exchanged-2")),
         ("exchange", Some("Bearer exchanged-2")),
     ] {
-        let opened = send_to(name);
+        let opened = send_to(name, &token);
         assert_eq!(opened.status, 200, "{name}: {opened:?}");
         let heads = heads.lock().unwrap();
         let (_, last) = heads
@@ -681,14 +692,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     issuer.set_down(true);
     let other = issuer
         .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "bob", "exp": now() + 300}));
-    let authorization = format!("Authorization: Bearer {other}");
-    let head = [
-        "POST /mcp/exchange HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        &authorization,
-    ];
-    let refused = send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap();
+    let refused = send_to("exchange", &other);
     assert!(
         refused.json()["error"]["message"]
             .as_str()
@@ -699,8 +703,9 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     assert_eq!(refused.header("www-authenticate"), None);
     for (path, head) in heads.lock().unwrap().iter() {
         assert!(
-            head.values()
-                .all(|value| !value.contains(&token) && !value.contains(&other)),
+            head.values().all(|value| ![&token, &other, key]
+                .iter()
+                .any(|secret| value.contains(*secret))),
             "{path}"
         );
     }
