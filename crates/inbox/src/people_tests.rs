@@ -7,7 +7,7 @@ mod provider;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderName;
@@ -56,7 +56,16 @@ struct Rig {
     host: String,
     id: String,
     folder: tempfile::TempDir,
+    /// The file as it was read last.
+    rules: Arc<Mutex<Arc<Rules>>>,
     _inbox: Inbox,
+}
+
+impl Rig {
+    /// Reads another file in the place of the one before.
+    fn read(&self, file: &str) {
+        *self.rules.lock().unwrap() = Arc::new(Rules::parse(file).unwrap());
+    }
 }
 
 fn plan(need: u8) -> Plan {
@@ -140,7 +149,8 @@ fn inbox_over(
 ) -> Rig {
     let folder = tempfile::tempdir().unwrap();
     let at = listener.local_addr().unwrap();
-    let rules = Arc::new(Rules::parse(file).unwrap());
+    let rules = Arc::new(Mutex::new(Arc::new(Rules::parse(file).unwrap())));
+    let current = rules.clone();
     let teams = Teams {
         login: LoginSettings {
             mode,
@@ -153,7 +163,7 @@ fn inbox_over(
             recheck,
             stale: Duration::from_hours(1),
         },
-        rules: Arc::new(move || Arc::clone(&rules)),
+        rules: Arc::new(move || current.lock().unwrap().clone()),
         push: Some(PushOffer {
             public_key: "BKey".to_owned(),
             check: Arc::new(|keys| {
@@ -177,6 +187,7 @@ fn inbox_over(
         host: at.to_string(),
         id,
         folder,
+        rules,
         _inbox: inbox,
     }
 }

@@ -477,3 +477,44 @@ async fn a_stream_of_events_ends_with_its_session_and_a_person_has_so_many() {
         assert!(told.matches("event: change").count() <= 1, "{told}");
     }
 }
+
+#[tokio::test]
+async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
+    let rig = rig(2).await;
+    let bob = Person::enter(&rig, "bob").await;
+    let csrf = bob.get(&bob.question("")).await.csrf();
+    rig.read(&FILE.replace(r#"ops = ["ada", "bob", "cy"]"#, r#"ops = ["ada", "cy"]"#));
+    let why = "This question was addressed to a group that you have left.";
+    let page = bob.get(&bob.question("")).await;
+    assert_eq!(page.status, 403, "{}", page.body);
+    assert!(page.body.contains(why), "{}", page.body);
+    // Looking is no act.
+    assert!(audited(&rig, "act-refused").await.is_empty());
+    let form = format!("csrf={csrf}&version=0");
+    for (button, act) in [
+        ("accept", "fill"),
+        ("decline", "decline"),
+        ("claim", "claim"),
+    ] {
+        let path = bob.question(&format!("/{button}"));
+        let refused = bob.post(&path, &form).await;
+        assert_eq!(refused.status, 403, "{button}: {}", refused.body);
+        assert!(refused.body.contains(why), "{button}: {}", refused.body);
+        let noted = audited(&rig, "act-refused").await.pop().unwrap();
+        for part in [
+            format!(r#""act":"{act}""#).as_str(),
+            r#""reason":"left-group""#,
+            r#""by":"person:bob""#,
+        ] {
+            assert!(noted.contains(part), "{part}: {noted}");
+        }
+    }
+    // Saving what is typed is no act.
+    let noted = audited(&rig, "act-refused").await.len();
+    assert_eq!(bob.post(&bob.question("/live"), &form).await.status, 409);
+    assert_eq!(audited(&rig, "act-refused").await.len(), noted);
+    // For somebody who was never asked, there is no such question.
+    let dan = Person::enter(&rig, "dan").await;
+    assert_eq!(dan.get(&dan.question("")).await.status, 404);
+    assert!(phase(&rig).await.is_open());
+}
