@@ -479,6 +479,27 @@ async fn a_stream_of_events_ends_with_its_session_and_a_person_has_so_many() {
 }
 
 #[tokio::test]
+async fn a_program_that_only_reads_leaves_a_question_unshown() {
+    let rig = rig(1).await;
+    let id = sample::raised_by(&rig.record, "local").await.unwrap();
+    let tokens = StateFolder::at(rig.folder.path()).api_tokens();
+    let make = |scope: Scope| tokens.make("bot", &[scope], None, clock::now()).unwrap().1;
+    let (reads, answers) = (make(Scope::List), make(Scope::Answer));
+    let asked = async |method: &str, token: &str| {
+        let head = format!(
+            "{method} /api/questions/{id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
+            rig.host
+        );
+        assert_eq!(send(&rig.host, PROXY, &head, "").await.status, 200);
+        let row = rig.record.find(&id).await.unwrap().unwrap();
+        row.lifecycle.phase()
+    };
+    assert_eq!(asked("GET", &reads).await, Phase::Asked);
+    assert_eq!(asked("HEAD", &answers).await, Phase::Asked);
+    assert_eq!(asked("GET", &answers).await, Phase::Shown);
+}
+
+#[tokio::test]
 async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
     let rig = rig(2).await;
     let bob = Person::enter(&rig, "bob").await;
