@@ -16,6 +16,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
 
+use super::LoginMode;
 use super::request_session::Gate;
 use super::table::LoginSession;
 use super::table::devices::{self, Device, DeviceKeys};
@@ -23,6 +24,9 @@ use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
 const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
+
+/// The path of the page after a logout.
+pub(super) const LOGGED_OUT: &str = "/logged-out";
 
 /// The longest body of a request to these pages, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
@@ -38,7 +42,7 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
     let pages = Router::new()
         .route(&at("/login"), get(login))
         .route(&at("/logout"), post(log_out))
-        .route(&at("/logged-out"), get(logged_out))
+        .route(&at(LOGGED_OUT), get(logged_out))
         .route(&at("/account"), get(account))
         .route(&at("/audit"), get(super::audit_page::audit))
         .route(&at("/account/end"), post(end))
@@ -202,7 +206,7 @@ async fn log_out(
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
     let by = format!("{}, session {}", signed_in.person, signed_in.session);
     gate.note(Event::SessionEnded, &by).await;
-    let own = format!("{}/logged-out", gate.site.path());
+    let own = format!("{}{LOGGED_OUT}", gate.site.path());
     #[cfg(feature = "teams")]
     let elsewhere = super::provider::end_session(&gate, &signed_in.session).await;
     #[cfg(not(feature = "teams"))]
@@ -230,9 +234,13 @@ async fn log_out(
 }
 
 async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
+    let line = "This browser is not signed in any more. Questions wait as before.";
+    let by_proxy = "The proxy in front of this inbox still knows who you are: the next page that you open signs you in again.";
+    let more = matches!(gate.settings.mode, LoginMode::Proxy(_)).then_some(by_proxy);
+    let lines = std::iter::once(line).chain(more);
     let notice = Notice {
         head: "Logged out".to_owned(),
-        lines: vec!["This browser is not signed in any more. Questions wait as before.".to_owned()],
+        lines: lines.map(str::to_owned).collect(),
         links: vec![(format!("{}/login", gate.site.path()), "Log in".to_owned())],
         forward: None,
         is_good: true,
@@ -495,7 +503,7 @@ async fn end(
         gate.note(Event::SessionEnded, &by).await;
     }
     if id == signed_in.session {
-        let mut response = go(&format!("{}/logged-out", gate.site.path()));
+        let mut response = go(&format!("{}{LOGGED_OUT}", gate.site.path()));
         if let Some(cookie) = gate.clear_cookie() {
             response.headers_mut().append(SET_COOKIE, cookie);
         }

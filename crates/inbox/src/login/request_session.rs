@@ -16,7 +16,7 @@ use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::Event;
 
 use super::directory::DirectoryNow;
-use super::pages::note_devices;
+use super::pages::{LOGGED_OUT, note_devices};
 use super::refusals::Refusals;
 use super::table::{Admission, Identity, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
@@ -304,12 +304,13 @@ impl Gate {
             .find(cookie, self.admission(&rules), (self.clock)())
     }
 
-    /// The person whom the proxy names, with a new session's cookie where there was none.
+    /// The person whom the proxy names in a request for this path, with a new session's cookie where there was none.
     async fn by_proxy(
         &self,
         proxy: &ProxyLogin,
         from: Option<IpAddr>,
         method: &Method,
+        path: &str,
         headers: &HeaderMap,
     ) -> Result<Option<(SignedIn, Option<String>)>, Response> {
         let identity = proxy
@@ -321,6 +322,10 @@ impl Gate {
                 };
                 self.notice(StatusCode::FORBIDDEN, "Not signed in", line)
             })?;
+        // Who has just logged out is not logged in by the page that says so.
+        if path == format!("{}{LOGGED_OUT}", self.site.path()) {
+            return Ok(None);
+        }
         let failed = |error: io::Error| self.failed(&error);
         let known = self.by_cookie(headers).map_err(failed)?;
         let is_same =
@@ -413,7 +418,8 @@ pub(crate) async fn identify(
             let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
             let from = from.map(|ConnectInfo(from)| from.ip());
             let (method, headers) = (request.method().clone(), request.headers().clone());
-            match gate.by_proxy(proxy, from, &method, &headers).await {
+            let path = request.uri().path().to_owned();
+            match gate.by_proxy(proxy, from, &method, &path, &headers).await {
                 Ok(Some((viewer, cookie))) => (Some(viewer), cookie),
                 Ok(None) => (None, None),
                 Err(response) => return response,

@@ -500,6 +500,24 @@ async fn a_program_that_only_reads_leaves_a_question_unshown() {
 }
 
 #[tokio::test]
+async fn the_page_after_a_logout_behind_a_proxy_signs_nobody_in_again() {
+    let rig = rig(1).await;
+    let ada = Person::enter(&rig, "ada").await;
+    let account = ada.get("/account").await;
+    let csrf = account.csrf();
+    let out = ada.post("/logout", &format!("csrf={csrf}")).await;
+    assert_eq!(out.header("location"), Some("/logged-out"));
+    let page = get(&rig, "ada", "/logged-out", "").await;
+    assert_eq!((page.status, page.cookie()), (200, None));
+    assert!(page.body.contains("signs you in again"), "{}", page.body);
+    assert_eq!(audited(&rig, "sign-in").await.len(), 1);
+    // From elsewhere, there is no page.
+    let head = format!("GET /logged-out HTTP/1.1\r\nHost: {}\r\n", rig.host);
+    let refused = send(&rig.host, [127, 0, 0, 9], &head, "").await;
+    assert_eq!(refused.status, 403);
+}
+
+#[tokio::test]
 async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
     let rig = rig(2).await;
     let bob = Person::enter(&rig, "bob").await;
