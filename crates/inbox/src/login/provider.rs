@@ -33,6 +33,10 @@ const MANY_GRANTS: usize = 1_024;
 const MOST_FLOWS: usize = 8;
 /// The time for which no login waits for a provider that another could not reach.
 const FAIL_FAST: Duration = Duration::from_secs(5);
+/// The age at which what a provider says of itself is asked for again before a browser is sent there.
+const RECENT_MS: u64 = 5_000;
+/// The time that a login waits to hear whether the provider is there.
+const ANSWERS: Duration = Duration::from_secs(3);
 /// The time after which a provider that could not be asked is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -144,8 +148,8 @@ impl Client {
         grants.insert(session.to_owned(), Arc::new(tokio::sync::Mutex::new(grant)));
     }
 
-    /// Returns what the provider says of itself, for a login that begins. Nobody waits for what somebody has waited for in vain a moment
-    /// ago.
+    /// Returns what the provider says of itself, for a login that begins: it is asked whether it is there, so that nobody is sent to one
+    /// that is not. Nobody waits for what somebody has waited for in vain a moment ago.
     async fn metadata_for_login(
         &self,
         clock: fn() -> Timestamp,
@@ -162,7 +166,13 @@ impl Client {
                 "it could not be a moment ago".to_owned(),
             ));
         }
-        let metadata = self.provider.metadata(now.as_millis()).await;
+        let asked = self.provider.metadata_since(now.as_millis(), RECENT_MS);
+        let metadata = tokio::time::timeout(ANSWERS, asked).await;
+        let metadata = metadata.unwrap_or_else(|_| {
+            Err(OidcError::Unreachable(
+                "it did not answer in time".to_owned(),
+            ))
+        });
         if matches!(metadata, Err(OidcError::Unreachable(_))) {
             *failed_at() = Some(clock());
         }
