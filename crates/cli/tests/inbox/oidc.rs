@@ -11,7 +11,7 @@ use mcp_elicit_testkit::issuer::Issuer;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
-use crate::http::{Reply, send};
+use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// A gateway before the demo server, whose callers have tokens of this issuer.
@@ -537,6 +537,70 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     for event in ["caller-blocked", "caller-unblocked"] {
         assert!(audit.contains(event), "{event}: {audit}");
     }
+}
+
+/// A stream of a session that somebody listens to.
+struct Listening(BufReader<TcpStream>);
+
+impl Listening {
+    fn to(at: &str, token: &str, session: &str) -> Self {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "GET /mcp/demo HTTP/1.1\r\nHost: {at}\r\nAccept: text/event-stream\r\nAuthorization: Bearer {token}\r\n\
+             Mcp-Session-Id: {session}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+        Self(reader)
+    }
+
+    /// Waits for the end. A stream that stays open fails here.
+    fn end(mut self) {
+        self.0.read_to_string(&mut String::new()).unwrap();
+    }
+}
+
+#[test]
+fn the_stream_of_a_session_ends_with_the_token_of_its_caller() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let auth = "mode = \"oidc\"\nleeway = \"0s\"";
+    let (_gateway, at) = with_issuer(state.path(), &issuer, auth, "");
+    let token = issuer.sign(&claims(&issuer, &at, "ada", 3));
+    let session = open(&at, &token);
+    Listening::to(&at, &token, &session).end();
+    // The session goes on for the same caller with the next token.
+    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    assert_eq!(post(&at, Some(&second), Some(&session), &list).status, 200);
+    Listening::to(&at, &second, &session);
+}
+
+#[test]
+fn the_stream_of_a_session_ends_when_the_issuer_ends_the_token() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "gateway-secret").unwrap();
+    let oidc = format!(
+        "tokens = \"introspection\"\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+        secret.display()
+    );
+    let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", &oidc);
+    let mut answer =
+        json!({"active": true, "sub": "ada", "aud": format!("http://{at}/mcp"), "scope": "mcp"});
+    issuer.answer_about("opaque", answer.clone());
+    let session = open(&at, "opaque");
+    let listening = Listening::to(&at, "opaque", &session);
+    answer["active"] = json!(false);
+    issuer.answer_about("opaque", answer);
+    listening.end();
 }
 
 /// The heads of requests, by their paths.

@@ -194,14 +194,14 @@ impl McpEndpoint {
         })
     }
 
-    /// Asks the issuer again about the tokens of callers that wait for something, where it may have ended them.
+    /// Asks the issuer again about the tokens of callers that wait for something or listen, where it may have ended them.
     #[cfg(feature = "teams")]
     async fn ask_again(&self) {
         // Under the lock: a session that is held here would count as served, and make no room for another.
         let callers: BTreeSet<String> = self
             .sessions()
             .values()
-            .filter(|held| held.has_work())
+            .filter(|held| held.has_work() || held.client.is_listened_to())
             .map(|held| held.principal.clone())
             .collect();
         let asked = callers
@@ -224,8 +224,9 @@ impl McpEndpoint {
             keep
         });
         for held in expired {
-            // The same caller collects the results with its next token.
+            // The same caller collects the results with its next token, and opens the session's stream with it.
             held.pool.hand_back();
+            held.client.hang_up();
         }
         for held in ended {
             held.end();
