@@ -15,8 +15,10 @@ use std::time::Duration;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 #[cfg(feature = "teams")]
-use mcp_elicit_inbox::api_tokens;
+use mcp_elicit_inbox::api_tokens::{self, TokenOwner};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
+#[cfg(feature = "teams")]
+use mcp_elicit_policy::people::People;
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::{IdentityKey, Record};
@@ -144,13 +146,36 @@ impl Callers {
         tokens: ApiTokens,
         record: Arc<Record>,
     ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
-        let have_keys = match &self.proof {
+        self.take_keys()
+            .then(|| ended_keys::withdraw_questions(tokens, record))
+    }
+
+    /// Returns the keys that are made for somebody who is not among these people, each by its id with that name.
+    #[cfg(feature = "teams")]
+    pub(crate) fn keys_of_strangers(&self, people: &People) -> Vec<(String, String)> {
+        if !self.take_keys() {
+            return Vec::new();
+        }
+        // A file that cannot be read is told of when a key is checked.
+        let tokens = self.tokens.list().unwrap_or_default().into_iter();
+        let valid = tokens.filter(|token| token.is_valid(now()) && token.permits(Scope::Call));
+        let of_strangers = valid.filter_map(|token| match token.owner() {
+            Some(TokenOwner::Person(person)) if !people.is_person(person) => {
+                Some((token.id().to_owned(), person.clone()))
+            }
+            Some(TokenOwner::Person(_) | TokenOwner::Nobody) | None => None,
+        });
+        of_strangers.collect()
+    }
+
+    /// Returns `true` if callers may show API keys.
+    fn take_keys(&self) -> bool {
+        match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) => false,
             Proof::Keys => true,
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => callers.settings().takes_keys,
-        };
-        have_keys.then(|| ended_keys::withdraw_questions(tokens, record))
+        }
     }
 
     /// Callers that prove nothing, where nobody is blocked.
