@@ -12,7 +12,7 @@ use axum::{Extension, Router};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
 use mcp_elicit_policy::access::{self, Action};
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
 
@@ -204,8 +204,12 @@ async fn log_out(
         Err(error) => return gate.failed(&error),
     };
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
-    let by = format!("{}, session {}", signed_in.person, signed_in.session);
-    gate.note(Event::SessionEnded, &by).await;
+    let actor = signed_in.actor();
+    let details = Details {
+        session: Some(&signed_in.session),
+        ..Details::by(&actor)
+    };
+    gate.note(Event::SessionEnded, details).await;
     let own = format!("{}{LOGGED_OUT}", gate.site.path());
     #[cfg(feature = "teams")]
     let elsewhere = super::provider::end_session(&gate, &signed_in.session).await;
@@ -391,8 +395,13 @@ async fn add_device(
         Ok(Some(added)) => {
             tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
             note_devices(&gate, Event::DeviceRemoved, &signed_in, &added.replaced).await;
-            let by = by_device(&signed_in, &signed_in.person, &added.id);
-            gate.note(Event::DeviceAdded, &by).await;
+            let actor = signed_in.actor();
+            let details = Details {
+                session: Some(&signed_in.session),
+                device: Some(&added.id),
+                ..Details::by(&actor)
+            };
+            gate.note(Event::DeviceAdded, details).await;
             let mut response = StatusCode::NO_CONTENT.into_response();
             if let Some(cookie) = gate.set_device_cookie(&added.cookie) {
                 response.headers_mut().append(SET_COOKIE, cookie);
@@ -413,18 +422,6 @@ async fn add_device(
     }
 }
 
-/// Returns the actor of a change of a device for the audit.
-fn by_device(signed_in: &SignedIn, of: &str, device: &str) -> String {
-    let SignedIn {
-        person, session, ..
-    } = signed_in;
-    if of == person {
-        format!("{person}, session {session}, device {device}")
-    } else {
-        format!("{person}, session {session}, device {device} of {of}")
-    }
-}
-
 /// Writes into the audit what became of these devices by an act of this person.
 pub(super) async fn note_devices(
     gate: &Gate,
@@ -432,9 +429,15 @@ pub(super) async fn note_devices(
     signed_in: &SignedIn,
     devices: &[Device],
 ) {
+    let actor = signed_in.actor();
     for device in devices {
-        let by = by_device(signed_in, device.person(), device.id());
-        gate.note(event, &by).await;
+        let details = Details {
+            session: Some(&signed_in.session),
+            device: Some(device.id()),
+            person: Some(device.person()).filter(|of| *of != signed_in.person),
+            ..Details::by(&actor)
+        };
+        gate.note(event, details).await;
     }
 }
 
@@ -493,14 +496,14 @@ async fn end(
         return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
     }
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
+    let actor = signed_in.actor();
     for session in &ended.sessions {
-        let by = format!(
-            "{}, of {}, session {}",
-            signed_in.person,
-            session.person(),
-            session.id()
-        );
-        gate.note(Event::SessionEnded, &by).await;
+        let details = Details {
+            session: Some(session.id()),
+            person: Some(session.person()).filter(|of| *of != signed_in.person),
+            ..Details::by(&actor)
+        };
+        gate.note(Event::SessionEnded, details).await;
     }
     if id == signed_in.session {
         let mut response = go(&format!("{}{LOGGED_OUT}", gate.site.path()));

@@ -365,16 +365,54 @@ async fn people_end_their_sessions_and_administrators_those_of_all() {
         .await
         .unwrap();
     let all: Vec<String> = audit.iter().map(|entry| entry.entry.clone()).collect();
-    let has = |word: &str, who: &str| {
-        all.iter()
-            .any(|entry| entry.contains(word) && entry.contains(who))
+    let has = |parts: &[&str]| {
+        let mut all = all.iter();
+        all.any(|entry| parts.iter().all(|part| entry.contains(part)))
     };
-    assert!(
-        has("\"sign-in\"", "ada")
-            && has("\"session-ended\"", "eve, of ada")
-            && has("\"session-ended\"", "eve")
-    );
+    let by_eve = r#""by":"person:eve""#;
+    assert!(has(&[r#""sign-in""#, r#""by":"person:ada","session":""#]));
+    assert!(has(&["session-ended", by_eve, r#""person":"ada""#]));
+    assert!(has(&["session-ended", by_eve, r#""session":""#]));
     assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
+}
+
+/// Somebody whom the file knows by a mail address alone is bound to the subject of the first login.
+#[tokio::test]
+async fn who_is_bound_to_a_subject_is_in_the_audit_and_nobody_else_becomes_them() {
+    let file = "[people.fay]\nmail = \"fay@example.com\"\n";
+    let mode = LoginMode::Proxy(ProxyLogin {
+        trusts: Arc::new(|from| from == std::net::IpAddr::from(PROXY)),
+        issuer: "proxy".to_owned(),
+        subject: HeaderName::from_static("x-user"),
+        mail: Some(HeaderName::from_static("x-mail")),
+        groups: None,
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let recheck = Duration::from_hours(1);
+    let rig = inbox_over(listener, record(), String::new(), file, mode, recheck);
+    let enter = async |subject: &str| {
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: {}\r\nX-User: {subject}\r\nX-Mail: fay@example.com\r\nAccept: text/html\r\n",
+            rig.host
+        );
+        send(&rig.host, PROXY, &head, "").await.status
+    };
+    assert_eq!([enter("s-1").await, enter("s-1").await], [200, 200]);
+    let bound = audited(&rig, "person-bound").await;
+    assert_eq!(bound.len(), 1, "{bound:?}");
+    for part in [r#""by":"person:fay""#, "s-1", r#""session":""#] {
+        assert!(bound[0].contains(part), "{bound:?}");
+    }
+    assert_eq!(enter("s-2").await, 403);
+    let refused = audited(&rig, "sign-in-refused").await.pop().unwrap();
+    assert!(
+        refused.contains(r#""reason":"bound-to-another""#) && refused.contains("s-2"),
+        "{refused}"
+    );
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    assert!(logins.unbind("fay").unwrap());
+    assert_eq!(enter("s-2").await, 200);
+    assert_eq!(audited(&rig, "person-bound").await.len(), 2);
 }
 
 #[tokio::test]

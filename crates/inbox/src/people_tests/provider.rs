@@ -515,10 +515,17 @@ async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one
     assert_eq!(audited(&rig, "logout-token").await.len(), 32);
     let removed = audited(&rig, "device-removed").await;
     assert!(
-        removed.len() == 1 && removed[0].contains("the provider, device"),
+        removed.len() == 1
+            && removed[0].contains(r#""by":"provider""#)
+            && removed[0].contains(r#""device":""#),
         "{removed:?}"
     );
     assert_eq!(audited(&rig, "session-ended").await.len(), 1);
+    // What came of a token is no actor.
+    let last = audited(&rig, "logout-token").await.pop().unwrap();
+    for part in [r#""by":"provider""#, r#""reason":"accepted""#] {
+        assert!(last.contains(part), "{last}");
+    }
     let long = format!("logout_token={}", "x".repeat(100_000));
     assert_eq!(anybody.request("POST", &address, &long).await.status, 413);
 }
