@@ -27,7 +27,7 @@ use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{Caller, CallerKind, CurrentCaller};
+use crate::callers::{Caller, CallerKind, CurrentCaller, Unauthenticated};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
@@ -187,11 +187,19 @@ impl McpEndpoint {
         }
         let from = from.map(|Extension(ConnectInfo(from))| from.ip());
         let callers = &self.runtime.callers;
-        let caller = callers.identify(headers, from, &self.resources).await;
-        caller.map_err(|refused| {
-            tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
-            Box::new(refused.response(resource, callers.issuer()))
-        })
+        match callers.identify(headers, from, &self.resources).await {
+            Ok(caller) => Ok(caller),
+            Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
+        }
+    }
+
+    /// Returns the response to a request that proves no caller, which is written down.
+    async fn refusal(&self, refused: Unauthenticated, resource: &Resource) -> Response {
+        let callers = &self.runtime.callers;
+        let server = &self.server.settings.server;
+        let noted = callers.note_refused(&self.runtime.record, server, refused);
+        noted.await;
+        refused.response(resource, callers.issuer())
     }
 
     /// Asks the issuer again about the tokens of callers that wait for something or listen, where it may have ended them.
@@ -572,9 +580,8 @@ async fn post(
         Err(response) => return *response,
     };
     // The body may have taken its time, and the caller's key may have been revoked meanwhile.
-    let callers = &endpoint.runtime.callers;
-    if let Err(refused) = callers.check_again(caller.binding()) {
-        return refused.response(&resource, callers.issuer());
+    if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
+        return endpoint.refusal(refused, &resource).await;
     }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
