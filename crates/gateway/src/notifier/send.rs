@@ -11,6 +11,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::id_of_recipient;
 use mcp_elicit_record::RecordError;
 use mcp_elicit_record::audit::{Details, Event as RecordEvent};
+use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 
 use super::Notifier;
@@ -111,6 +112,9 @@ impl Notifier {
         let now = self.record.now();
         let skipped = |why: &str| Ok(Err(Tried::Skipped(why.to_owned())));
         let failed = |why: &str| Ok(Err(Tried::Failed(why.to_owned())));
+        if message.channel == NO_CHANNEL {
+            return failed("no-address");
+        }
         if now >= message.until {
             return failed(message.why.as_deref().unwrap_or("too-late"));
         }
