@@ -12,7 +12,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::ElicitRequest;
-use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
+use mcp_elicit_policy::rules::{self as policy, CALLER_UNKNOWN, OnTimeout, Plan};
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, People, QuestionFacts, Rules,
 };
@@ -112,6 +112,12 @@ impl Binding {
     ) -> Option<RuleRefusal> {
         let is_matched = is_matched(rules.people(), &self.caller.get(), facts.caller);
         let why = plan.reason_not_to_ask(facts.call.as_ref(), is_matched)?;
+        let why = match self.caller.get().person() {
+            CallingPerson::Owner(person) if why == CALLER_UNKNOWN => format!(
+                "it wants others than the caller to answer, and its key is made for `{person}`, who is not in [people]"
+            ),
+            _ => why,
+        };
         Some(self.refused(rule, &why, call))
     }
 

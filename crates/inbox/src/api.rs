@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -307,6 +307,7 @@ async fn list(
 async fn show(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
+    method: Method,
     id: Result<Path<String>, PathRejection>,
 ) -> Response {
     let Ok(Path(id)) = id else {
@@ -319,8 +320,12 @@ async fn show(
                 Sight::Outline => return Json(state.outline(&row)).into_response(),
                 Sight::Question | Sight::Whole => {}
             }
-            if row.lifecycle.is_open()
-                && state.questions.may_act(&viewer, &row)
+            // A program that only reads is not one that a question was shown to.
+            let may_answer = state.still_permits(&viewer, Scope::Answer)
+                && state.questions.may_act(&viewer, &row);
+            if method != Method::HEAD
+                && may_answer
+                && row.lifecycle.is_open()
                 && let Err(fault) = state.record.mark_shown(&id).await
             {
                 return broken(&fault);

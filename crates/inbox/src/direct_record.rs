@@ -11,7 +11,7 @@ pub use super::api::ON_COMMAND_LINE;
 use super::api::{self, Access};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::Sqlite;
 use mcp_elicit_record::{LockFile, Record, clock};
 
@@ -52,13 +52,26 @@ pub async fn note(
     event: Event,
     token: Option<&str>,
 ) -> Result<(), OpenRecordError> {
-    if !folder.record().exists() {
+    let by = token.map(|token| format!("{ON_COMMAND_LINE}, token {token}"));
+    let by = by.as_deref().unwrap_or(ON_COMMAND_LINE);
+    note_all(folder, &[(event, Details::by(by))]).await
+}
+
+/// The same for several events, with all that there is to tell of each.
+///
+/// # Errors
+/// When the record cannot be opened or written.
+pub async fn note_all(
+    folder: &StateFolder,
+    events: &[(Event, Details<'_>)],
+) -> Result<(), OpenRecordError> {
+    if events.is_empty() || !folder.record().exists() {
         return Ok(());
     }
     let record = record(folder).await?;
-    let by = token.map(|token| format!("{ON_COMMAND_LINE}, token {token}"));
-    let by = by.as_deref().unwrap_or(ON_COMMAND_LINE);
-    record.audit_event(event, None, Some(by)).await?;
+    for (event, details) in events {
+        record.audit_details(*event, details).await?;
+    }
     record.flush().await?;
     Ok(())
 }

@@ -31,6 +31,7 @@ mod parsed_questions;
 #[cfg(test)]
 mod people_tests;
 pub mod record_question_store;
+pub mod refusals;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;

@@ -604,10 +604,16 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         id: &QuestionId,
     ) -> Result<Option<StoredQuestion>, QuestionStoreError> {
-        let Some((row, sight)) = self.row(viewer, id).await? else {
+        let row = self.record.find(id.as_str()).await.map_err(fault)?;
+        let Some(row) = row else {
             return Ok(None);
         };
+        let sight = self.sight(viewer, &row);
         let now = self.people_now();
+        if sight == Sight::Nothing {
+            let why = now.and_then(|now| team_view::why_no_longer(&now, viewer, &row));
+            return Ok(why.map(|why| StoredQuestion::NoLonger(team_view::sentence(why))));
+        }
         if sight == Sight::Outline {
             let summary = self.summary(&row, now.as_ref()).map(outline);
             return Ok(summary.map(StoredQuestion::Outline));
@@ -669,7 +675,15 @@ impl QuestionStore for RecordQuestionStore {
         let row = match self.row(viewer, id).await? {
             Some((row, _)) if self.may_act(viewer, &row) => Some(row),
             // Nobody learns more by trying to answer than by looking.
-            _ => return Ok(SubmitResult::Gone),
+            _ => {
+                let act = match outcome {
+                    Outcome::Accept(_) | Outcome::Visit => "accept",
+                    Outcome::Decline => "decline",
+                    Outcome::Cancel => "cancel",
+                };
+                let refused = self.refuse(viewer, id, act).await?;
+                return Ok(refused.map_or(SubmitResult::Gone, SubmitResult::Refused));
+            }
         };
         let of_a_rule = row.as_ref().filter(|row| row.team.is_some());
         if let (Some(now), Some(row)) = (self.people_now(), of_a_rule) {
@@ -728,6 +742,27 @@ impl QuestionStore for RecordQuestionStore {
         team_view::act(&self.record, &now, viewer, &row, &act)
             .await
             .map_err(fault)
+    }
+
+    async fn refuse(
+        &self,
+        viewer: &Viewer,
+        id: &QuestionId,
+        act: &str,
+    ) -> Result<Option<String>, QuestionStoreError> {
+        let row = self.record.find(id.as_str()).await.map_err(fault)?;
+        let (Some(now), Some(row), Some(person)) = (self.people_now(), row, viewer.person()) else {
+            return Ok(None);
+        };
+        let Some(why) = team_view::why_no_longer(&now, viewer, &row) else {
+            return Ok(None);
+        };
+        if let Some(act) = team_view::word_of(act) {
+            let by = format!("person:{}", person.person);
+            let noted = self.record.note_refused(&row, act, &by, why.word(), None);
+            noted.await.map_err(fault)?;
+        }
+        Ok(Some(team_view::sentence(why)))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

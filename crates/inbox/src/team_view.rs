@@ -226,6 +226,30 @@ fn delegates(now: &DirectoryNow, team: &Team, me: &str) -> Vec<(String, String)>
     found
 }
 
+/// Returns why a question that was this viewer's is not any more; `None` where it is, or never was.
+pub fn why_no_longer(now: &DirectoryNow, viewer: &Viewer, row: &Row) -> Option<Denied> {
+    let (team, person) = (row.team.as_deref()?, viewer.person()?);
+    match team.quorum().admits(&person.person, &now.of(row)) {
+        Err(Denied::LeftGroup) => Some(Denied::LeftGroup),
+        Ok(()) | Err(_) => None,
+    }
+}
+
+/// Returns the word of the audit for the button of a page; `None` for one that does nothing with the question.
+pub fn word_of(button: &str) -> Option<&'static str> {
+    Some(match button {
+        "accept" => "fill",
+        "confirm" => "confirm",
+        "decline" => "decline",
+        "cancel" => "cancel",
+        "claim" => "claim",
+        "takeover" => "take-over",
+        "delegate" => "delegate",
+        "comment" => "comment",
+        _ => return None,
+    })
+}
+
 /// Submits a person's outcome for a question of a rule.
 ///
 /// # Errors

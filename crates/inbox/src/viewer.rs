@@ -48,6 +48,13 @@ pub struct SignedIn {
     pub subject: String,
 }
 
+impl SignedIn {
+    /// Returns the person as an actor of the audit.
+    pub fn actor(&self) -> String {
+        format!("person:{}", self.person)
+    }
+}
+
 /// A mail address and groups belong in no log.
 impl fmt::Debug for SignedIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,7 +88,7 @@ impl web::Viewer for Viewer {
     fn by(&self) -> String {
         match self {
             Self::Owner { by } | Self::Token { by, .. } => by.to_string(),
-            Self::Person(person) => format!("by {}, session {}", person.person, person.session),
+            Self::Person(person) => person.actor(),
         }
     }
 

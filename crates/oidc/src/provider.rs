@@ -270,13 +270,25 @@ impl Provider {
     /// # Errors
     /// When the provider does not say, or says what cannot be trusted.
     pub async fn metadata(&self, now_ms: u64) -> Result<Arc<Metadata>, OidcError> {
+        self.metadata_since(now_ms, FRESH_MS).await
+    }
+
+    /// Returns the same, asked again where it is as old as `age_ms`. What was known stays known where the provider does not answer.
+    ///
+    /// # Errors
+    /// As [`metadata`](Self::metadata).
+    pub async fn metadata_since(
+        &self,
+        now_ms: u64,
+        age_ms: u64,
+    ) -> Result<Arc<Metadata>, OidcError> {
         let (url, issuer) = match &self.source {
             Source::Endpoints(known) => return Ok(Arc::clone(known)),
             Source::Issuer(url, issuer) => (url, issuer),
         };
         let mut found = self.found.lock().await;
         if let Some((since, known)) = found.as_ref()
-            && now_ms.saturating_sub(*since) < FRESH_MS
+            && now_ms.saturating_sub(*since) < age_ms.min(FRESH_MS)
         {
             return Ok(Arc::clone(known));
         }

@@ -27,6 +27,15 @@ impl Glob {
         })
     }
 
+    /// Returns `true` if some name may be matched by both.
+    pub(crate) fn may_meet(&self, other: &Self) -> bool {
+        match (self.is_literal, other.is_literal) {
+            (true, _) => other.matches(&self.text),
+            (_, true) => self.matches(&other.text),
+            (false, false) => true,
+        }
+    }
+
     /// Returns `true` if it is certain that every name that `other` matches is matched by this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         // The other pattern is read as a name, in which a `*` stands for what only a `*` takes, and a `?` for one character.

@@ -93,6 +93,17 @@ impl Group {
         !matches!(self, Self::Listed(_))
     }
 
+    /// Returns the values of the claim that make members.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &str> {
+        let (one, many) = match self {
+            Self::Listed(_) => (None, None),
+            Self::Claim(claim) => (Some(claim), None),
+            Self::Mixed { claims, .. } => (None, Some(claims)),
+        };
+        let all = one.into_iter().chain(many.into_iter().flatten());
+        all.map(String::as_str)
+    }
+
     /// Returns `true` if a token with these values of its claim makes a member.
     pub fn is_claimed_by(&self, claims: &[String]) -> bool {
         match self {
@@ -175,6 +186,15 @@ impl People {
     pub fn named(&self, to: &[Addressee]) -> Vec<String> {
         let (people, _) = self.reach(to);
         people.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Returns the values of the claim that add people to these addressees.
+    pub(crate) fn claims_of<'a>(&'a self, to: &'a [Addressee]) -> BTreeSet<&'a str> {
+        let groups = to.iter().filter_map(|addressee| match addressee {
+            Addressee::Group(name) => self.groups.get(name),
+            Addressee::Caller | Addressee::Person(_) => None,
+        });
+        groups.flat_map(Group::claims).collect()
     }
 
     /// Returns the people that the addressees come to, and `true` if a claim may add more.

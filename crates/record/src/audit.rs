@@ -68,18 +68,61 @@ pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
+/// What an event that is not a step of a question tells, besides its kind and time. Never a value, a secret or a token.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Details<'a> {
+    /// The question.
+    pub question: Option<&'a str>,
+    /// The server.
+    pub server: Option<&'a str>,
+    /// The issuer and the subject, as the record tells callers apart.
+    pub principal: Option<&'a str>,
+    /// The way in which callers prove who they are.
+    pub mode: Option<&'a str>,
+    /// The actor: `person:NAME`, `provider`, or in words where it was done.
+    pub by: Option<&'a str>,
+    /// The person whom it is about, where that is not the actor.
+    pub person: Option<&'a str>,
+    /// The public name of a session.
+    pub session: Option<&'a str>,
+    /// The id of a device.
+    pub device: Option<&'a str>,
+    /// The reason or the result, in a word or in words.
+    pub reason: Option<&'a str>,
+    /// The number of events like it that were left out before it.
+    pub left_out: u64,
+}
+
+impl<'a> Details<'a> {
+    /// What is done by this actor.
+    pub fn by(actor: &'a str) -> Self {
+        Self {
+            by: Some(actor),
+            ..Self::default()
+        }
+    }
+}
+
 /// Returns what the audit says of an event that is not a step of a question, JSON.
-pub(crate) fn event_entry(
-    event: Event,
-    question: Option<&str>,
-    by: Option<&str>,
-    now: Timestamp,
-) -> String {
+pub(crate) fn event_entry(event: Event, details: &Details<'_>, now: Timestamp) -> String {
     let mut entry = serde_json::json!({"at": now.as_millis(), "event": event.as_str()});
-    for (name, value) in [("id", question), ("by", by)] {
+    for (name, value) in [
+        ("id", details.question),
+        ("server", details.server),
+        ("principal", details.principal),
+        ("mode", details.mode),
+        ("by", details.by),
+        ("person", details.person),
+        ("session", details.session),
+        ("device", details.device),
+        ("reason", details.reason),
+    ] {
         if let Some(value) = value {
             entry[name] = value.into();
         }
+    }
+    if details.left_out > 0 {
+        entry["leftOut"] = details.left_out.into();
     }
     entry.to_string()
 }
@@ -127,6 +170,15 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
             said.extend([before, word(name)]);
         }
     }
+    // Of a login: nobody is its actor, or the one who was bound.
+    if is_there("principal") && !is_there("server") {
+        said.extend(["  as ", word("principal")]);
+    }
+    for (name, before) in [("session", "  session "), ("device", "  device ")] {
+        if is_there(name) {
+            said.extend([before, word(name)]);
+        }
+    }
     if let Some(until) = entry["until"].as_i64().map(moment) {
         said.extend(["  good until ", &*until]);
     }
@@ -143,6 +195,10 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     }
     if is_there("reason") {
         said.extend(["  ", word("reason")]);
+    }
+    if let Some(count) = entry["leftOut"].as_u64() {
+        let count = count.to_string();
+        said.extend(["  (", &*count, " more before it were left out)"]);
     }
     said
 }

@@ -268,7 +268,24 @@ impl Record {
         question: Option<&str>,
         by: Option<&str>,
     ) -> Result<(), RecordError> {
-        let entry = audit::event_entry(event, question, by, self.now());
+        let details = audit::Details {
+            question,
+            by,
+            ..audit::Details::default()
+        };
+        self.audit_details(event, &details).await
+    }
+
+    /// Writes into the audit what is not a step of a question, with all that there is to tell.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn audit_details(
+        &self,
+        event: audit::Event,
+        details: &audit::Details<'_>,
+    ) -> Result<(), RecordError> {
+        let entry = audit::event_entry(event, details, self.now());
         self.store.write(Arc::new(vec![Write::Note(entry)])).await?;
         Ok(())
     }

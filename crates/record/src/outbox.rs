@@ -19,6 +19,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 /// The time within which a sender says what became of a message; others take it afterwards.
 pub const LEASE: Duration = Duration::from_mins(1);
 
+/// The channel of a message to somebody whom no channel can tell: it cannot be sent.
+pub const NO_CHANNEL: &str = "none";
+
 /// The time for which a message that was queued again is tried.
 const AGAIN: Duration = Duration::from_hours(1);
 

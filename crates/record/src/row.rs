@@ -131,11 +131,20 @@ impl RowChange {
 impl Row {
     /// Returns the row after this change.
     pub(crate) fn step(self, change: &RowChange, now: Timestamp) -> Result<Stepped, Rejected> {
-        let seen = self.lifecycle.version();
         if self.team.is_some() && change.is_act() {
             // People answer what a rule addresses to them, each act judged by its plan.
             return Err(Rejected::Over);
         }
+        self.step_judged(change, now)
+    }
+
+    /// Returns the same for an act that its plan permits, where a rule speaks of the question.
+    pub(crate) fn step_judged(
+        self,
+        change: &RowChange,
+        now: Timestamp,
+    ) -> Result<Stepped, Rejected> {
+        let seen = self.lifecycle.version();
         let mut next = Stepped {
             row: self,
             seen,

@@ -196,8 +196,29 @@ mod tests {
                 "delegated  s / t  rule r  to group:leads  by person:ada",
             ),
             (
-                json!({"event": "sign-in", "by": "person:ada"}),
-                "sign-in    by person:ada",
+                json!({"event": "sign-in", "by": "person:ada", "session": "3fa0"}),
+                "sign-in    session 3fa0  by person:ada",
+            ),
+            // As earlier versions wrote it.
+            (
+                json!({"event": "sign-in", "by": "ada, session 3fa0"}),
+                "sign-in    by ada, session 3fa0",
+            ),
+            (
+                json!({"event": "sign-in-refused", "principal": "[\"https://id\",\"s-1\"]", "reason": "not-allowed", "leftOut": 5}),
+                "sign-in-refused  as [\"https://id\",\"s-1\"]  not-allowed  (5 more before it were left out)",
+            ),
+            (
+                json!({"event": "logout-token", "by": "provider", "reason": "accepted"}),
+                "logout-token  by provider  accepted",
+            ),
+            (
+                json!({"event": "session-ended", "by": "person:eve", "person": "ada", "session": "3fa0"}),
+                "session-ended  of ada  session 3fa0  by person:eve",
+            ),
+            (
+                json!({"event": "caller-refused", "server": "s", "mode": "keys", "reason": "unknown-key"}),
+                "caller-refused  s / -  unknown-key",
             ),
         ] {
             let line = line(&entry);

@@ -96,6 +96,20 @@ fn a_caller_without_a_valid_key_reaches_no_server() {
         "{audit}"
     );
     assert!(!audit.contains(&key), "no token in the audit");
+    // So are refused callers, by reason alone. One that showed nothing yet is none.
+    let refused = audit.lines().filter(|line| line.contains("caller-refused"));
+    let refused: Vec<Value> = refused
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].clone())
+        .collect();
+    let reasons: Vec<_> = refused.iter().map(|entry| &entry["reason"]).collect();
+    assert_eq!(reasons, ["unknown-key", "wrong-scope", "revoked-key"]);
+    assert!(
+        refused
+            .iter()
+            .all(|entry| entry["mode"] == "keys" && entry["server"].is_string()),
+        "{refused:?}"
+    );
+    assert!(!audit.contains("mek_"), "{audit}");
 }
 
 #[test]

@@ -157,19 +157,32 @@ fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
     let state = tempfile::tempdir().unwrap();
     let (gateway, at) = start(state.path());
     // Of nobody in particular, and of somebody whom the file does not have.
-    for owner in [&[][..], &["--for", "adda"]] {
+    for (owner, why) in [
+        (&[][..], "not known which person calls"),
+        (
+            &["--for", "adda"],
+            "its key is made for `adda`, who is not in [people]",
+        ),
+    ] {
         let refused = deploy(&at, &key(state.path(), owner)).response();
         assert_eq!(refused["result"]["isError"], true, "{refused}");
         let words = text(&refused);
-        assert!(
-            words.contains("`others`") && words.contains("not known which person calls"),
-            "{words}"
-        );
+        assert!(words.contains("`others`") && words.contains(why), "{words}");
     }
     assert!(gateway.waiting().is_empty());
     let audit = command(state.path(), &["audit", "--json"]);
     let audit = String::from_utf8(audit.stdout).unwrap();
     assert_eq!(audit.matches("refused-by-rule").count(), 2, "{audit}");
+    // A gateway that starts says so at once.
+    drop(gateway);
+    let (gateway, _) = start(state.path());
+    let said = || gateway.said.lock().unwrap().clone();
+    let is_told = || said().contains("a key is made for somebody who is not in [people]");
+    let mut looks = 0..6_000;
+    while !is_told() && looks.next().is_some() {
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(said().contains("adda"), "{}", said());
     let both = [
         "tokens",
         "make",

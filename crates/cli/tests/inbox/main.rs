@@ -32,4 +32,6 @@ mod proxied;
 mod raw;
 mod sealed;
 mod sessions;
+#[cfg(feature = "full")]
+mod signed_in;
 mod turns;

@@ -11,7 +11,7 @@ use mcp_elicit_testkit::issuer::Issuer;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
-use crate::http::{Reply, send};
+use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// A gateway before the demo server, whose callers have tokens of this issuer.
@@ -539,6 +539,70 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     }
 }
 
+/// A stream of a session that somebody listens to.
+struct Listening(BufReader<TcpStream>);
+
+impl Listening {
+    fn to(at: &str, token: &str, session: &str) -> Self {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "GET /mcp/demo HTTP/1.1\r\nHost: {at}\r\nAccept: text/event-stream\r\nAuthorization: Bearer {token}\r\n\
+             Mcp-Session-Id: {session}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+        Self(reader)
+    }
+
+    /// Waits for the end. A stream that stays open fails here.
+    fn end(mut self) {
+        self.0.read_to_string(&mut String::new()).unwrap();
+    }
+}
+
+#[test]
+fn the_stream_of_a_session_ends_with_the_token_of_its_caller() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let auth = "mode = \"oidc\"\nleeway = \"0s\"";
+    let (_gateway, at) = with_issuer(state.path(), &issuer, auth, "");
+    let token = issuer.sign(&claims(&issuer, &at, "ada", 3));
+    let session = open(&at, &token);
+    Listening::to(&at, &token, &session).end();
+    // The session goes on for the same caller with the next token.
+    let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    assert_eq!(post(&at, Some(&second), Some(&session), &list).status, 200);
+    Listening::to(&at, &second, &session);
+}
+
+#[test]
+fn the_stream_of_a_session_ends_when_the_issuer_ends_the_token() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, "gateway-secret").unwrap();
+    let oidc = format!(
+        "tokens = \"introspection\"\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+        secret.display()
+    );
+    let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", &oidc);
+    let mut answer =
+        json!({"active": true, "sub": "ada", "aud": format!("http://{at}/mcp"), "scope": "mcp"});
+    issuer.answer_about("opaque", answer.clone());
+    let session = open(&at, "opaque");
+    let listening = Listening::to(&at, "opaque", &session);
+    answer["active"] = json!(false);
+    issuer.answer_about("opaque", answer);
+    listening.end();
+}
+
 /// The heads of requests, by their paths.
 type Heads = Arc<Mutex<Vec<(String, BTreeMap<String, String>)>>>;
 
@@ -627,7 +691,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     let gateway = Gateway::of_config(
         state.path(),
         &format!(
-            "[auth]\nmode = \"oidc\"\n[auth.oidc]\nissuer = \"{}\"\naudience = [\"gateway\"]\n\
+            "[auth]\nmode = [\"oidc\", \"keys\"]\n[auth.oidc]\nissuer = \"{}\"\naudience = [\"gateway\"]\n\
              client-id = \"gateway\"\nclient-secret = {secret}\n{servers}",
             issuer.url()
         ),
@@ -635,8 +699,14 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     let at = gateway.serving.clone().unwrap();
     let token = issuer
         .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "ada", "exp": now() + 300}));
-    let authorization = format!("Authorization: Bearer {token}");
-    let send_to = |name: &str| {
+    let key = command(
+        state.path(),
+        &["tokens", "make", "ci", "--scope", "call", "--json"],
+    );
+    let key: Value = serde_json::from_slice(&key.stdout).unwrap();
+    let key = key["token"].as_str().unwrap();
+    let send_to = |name: &str, token: &str| {
+        let authorization = format!("Authorization: Bearer {token}");
         let line = format!("POST /mcp/{name} HTTP/1.1");
         let head = [
             &line,
@@ -647,6 +717,11 @@ fn no_token_for_the_gateway_goes_to_a_server() {
         ];
         send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap()
     };
+    // A key is for the gateway alone: the issuer is not shown it either.
+    let refused = send_to("exchange", key);
+    let words = "a caller with an API key has no token to exchange";
+    assert!(refused.body.contains(words), "{refused:?}");
+    assert!(issuer.exchanges().is_empty());
     for (name, expected) in [
         ("usual", None),
         ("none", None),
@@ -655,7 +730,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
         ("exchange", Some("Bearer exchanged-2")),
         ("exchange", Some("Bearer exchanged-2")),
     ] {
-        let opened = send_to(name);
+        let opened = send_to(name, &token);
         assert_eq!(opened.status, 200, "{name}: {opened:?}");
         let heads = heads.lock().unwrap();
         let (_, last) = heads
@@ -681,14 +756,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     issuer.set_down(true);
     let other = issuer
         .sign(&json!({"iss": issuer.url(), "aud": "gateway", "sub": "bob", "exp": now() + 300}));
-    let authorization = format!("Authorization: Bearer {other}");
-    let head = [
-        "POST /mcp/exchange HTTP/1.1",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        &authorization,
-    ];
-    let refused = send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap();
+    let refused = send_to("exchange", &other);
     assert!(
         refused.json()["error"]["message"]
             .as_str()
@@ -699,8 +767,9 @@ fn no_token_for_the_gateway_goes_to_a_server() {
     assert_eq!(refused.header("www-authenticate"), None);
     for (path, head) in heads.lock().unwrap().iter() {
         assert!(
-            head.values()
-                .all(|value| !value.contains(&token) && !value.contains(&other)),
+            head.values().all(|value| ![&token, &other, key]
+                .iter()
+                .any(|secret| value.contains(*secret))),
             "{path}"
         );
     }

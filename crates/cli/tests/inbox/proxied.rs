@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::gateway::{Gateway, REVISION};
 use crate::http::{Reply, read, send};
 use crate::oidc::accept;
-use crate::raw::{PROGRAM, call, initialize, text};
+use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// An address of this machine that is no proxy's, and any port.
 const ELSEWHERE: &str = "127.0.0.2:0";
@@ -101,4 +101,10 @@ fn a_proxy_names_the_caller_and_nobody_else_does() {
     accept(&gateway, asked[0]["id"].as_str().unwrap(), "by proxy");
     let done = waits.join().unwrap();
     assert!(text(&done.response()).contains("by proxy"), "{done:?}");
+    let audit = command(state.path(), &["audit", "--json"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    for reason in ["not-the-proxy", "no-subject"] {
+        let reason = format!(r#""mode":"proxy","reason":"{reason}""#);
+        assert!(audit.contains(&reason), "{audit}");
+    }
 }

@@ -101,10 +101,16 @@ pub enum AuditEvent {
     CallerBlocked,
     /// A subject of an issuer may call again.
     CallerUnblocked,
+    /// A request without a valid proof of its caller was refused.
+    CallerRefused,
     /// A person logged in, where several do.
     SignIn,
     /// A person was not let in.
     SignInRefused,
+    /// A person of the file was bound to the subject of their first login.
+    PersonBound,
+    /// A person was released from the subject of their first login.
+    PersonUnbound,
     /// The session of a person was ended before its time.
     SessionEnded,
     /// A provider's logout token came.
@@ -132,7 +138,7 @@ impl AuditEvent {
     ];
 
     /// The events that a gateway tells of.
-    pub const OF_GATEWAY: [Self; 46] = [
+    pub const OF_GATEWAY: [Self; 49] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -173,8 +179,11 @@ impl AuditEvent {
         Self::TokenRevoked,
         Self::CallerBlocked,
         Self::CallerUnblocked,
+        Self::CallerRefused,
         Self::SignIn,
         Self::SignInRefused,
+        Self::PersonBound,
+        Self::PersonUnbound,
         Self::SessionEnded,
         Self::LogoutToken,
         Self::DeviceAdded,
@@ -227,8 +236,11 @@ impl AuditEvent {
             Self::TokenRevoked => "token-revoked",
             Self::CallerBlocked => "caller-blocked",
             Self::CallerUnblocked => "caller-unblocked",
+            Self::CallerRefused => "caller-refused",
             Self::SignIn => "sign-in",
             Self::SignInRefused => "sign-in-refused",
+            Self::PersonBound => "person-bound",
+            Self::PersonUnbound => "person-unbound",
             Self::SessionEnded => "session-ended",
             Self::LogoutToken => "logout-token",
             Self::DeviceAdded => "device-added",

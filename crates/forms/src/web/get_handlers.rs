@@ -332,6 +332,10 @@ async fn open<'a, D: QuestionStore>(
             StatusCode::OK,
             &notices::outline(shell(site, viewer, pending_total), &summary),
         )),
+        Some(StoredQuestion::NoLonger(why)) => Err(page(
+            StatusCode::FORBIDDEN,
+            &notices::no_longer(shell(site, viewer, pending_total), &why),
+        )),
         Some(StoredQuestion::Open {
             question,
             asked,

@@ -108,6 +108,11 @@ pub(super) fn outline(shell: Shell, summary: &QuestionSummary) -> NoticePage {
     page
 }
 
+/// Builds the page of a question that was the reader's and is not any more.
+pub(super) fn no_longer(shell: Shell, why: &str) -> NoticePage {
+    notice(shell, Tone::Locked, "Not for you any more", why)
+}
+
 fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
     match &end.how {
         Ending::Answered => (

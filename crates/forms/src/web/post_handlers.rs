@@ -57,7 +57,14 @@ pub(super) async fn act<D: QuestionStore>(
     }
     let (question, draft) = match app.store.find(&viewer, &id).await {
         Err(error) => return store_failed(site, &error),
-        Ok(None | Some(StoredQuestion::Outline(_))) => return unknown(site, &viewer),
+        Ok(None | Some(StoredQuestion::Outline(_) | StoredQuestion::NoLonger(_))) => {
+            let refused = app.store.refuse(&viewer, &id, &act).await;
+            return match refused {
+                Ok(Some(why)) => no_longer(site, &viewer, &why, &act),
+                Ok(None) => unknown(site, &viewer),
+                Err(error) => store_failed(site, &error),
+            };
+        }
         Ok(Some(StoredQuestion::Ended(_))) => return over(site, &id, &act),
         Ok(Some(StoredQuestion::Open { question, .. })) if question.is_over((site.clock)()) => {
             return over(site, &id, &act);
@@ -94,6 +101,16 @@ fn unknown(site: &Site, viewer: &impl Viewer) -> Response {
         StatusCode::NOT_FOUND,
         &notices::unknown(shell(site, viewer, 0)),
     )
+}
+
+/// The question is not the viewer's any more.
+fn no_longer(site: &Site, viewer: &impl Viewer, why: &str, act: &str) -> Response {
+    if act == "live" {
+        return router::json(StatusCode::CONFLICT, &json!({"open": false}));
+    }
+    let mut refused = notices::no_longer(shell(site, viewer, 0), why);
+    refused.lines.push("Nothing was done.".to_owned());
+    page(StatusCode::FORBIDDEN, &refused)
 }
 
 /// The question ended before this act.

@@ -252,6 +252,8 @@ pub enum StoredQuestion {
     Ended(QuestionSummary),
     /// The viewer may know that it exists, and what of it is no content: the summary has no words of the message.
     Outline(QuestionSummary),
+    /// It was the viewer's and is not any more, for this reason: a whole sentence.
+    NoLonger(String),
 }
 
 /// The result of submitting an outcome.
@@ -353,6 +355,18 @@ pub trait QuestionStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<TeamResult, QuestionStoreError>> + Send {
         let _ = (viewer, id, act);
         async { Ok(TeamResult::Gone) }
+    }
+
+    /// Returns why an act of the viewer is refused, as a whole sentence, where [`find`](Self::find) has nothing for them to act on, and notes
+    /// the refusal. `act` is the name of its button. `None` where there is no such question, or none of this viewer's.
+    fn refuse(
+        &self,
+        viewer: &Self::Viewer,
+        id: &QuestionId,
+        act: &str,
+    ) -> impl Future<Output = Result<Option<String>, QuestionStoreError>> + Send {
+        let _ = (viewer, id, act);
+        async { Ok(None) }
     }
 
     /// Returns whether the person is offered to decline every later question of this server too.

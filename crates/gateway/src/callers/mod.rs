@@ -7,16 +7,23 @@ mod ended_keys;
 pub(crate) mod oidc;
 pub(crate) mod resource;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "teams")]
 use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 #[cfg(feature = "teams")]
-use mcp_elicit_inbox::api_tokens;
+use mcp_elicit_inbox::api_tokens::{self, TokenOwner};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
+use mcp_elicit_inbox::refusals::Refusals;
+#[cfg(feature = "teams")]
+use mcp_elicit_oidc::TokenError;
+#[cfg(feature = "teams")]
+use mcp_elicit_policy::people::People;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::{IdentityKey, Record};
@@ -45,6 +52,8 @@ pub(crate) struct Callers {
     tokens: ApiTokens,
     /// The issuer at which people log in.
     logs_in: Option<String>,
+    /// Refused requests, by their reasons.
+    refused: Mutex<BTreeMap<&'static str, Refusals>>,
 }
 
 /// The proof by which callers are told apart.
@@ -80,7 +89,7 @@ pub(crate) enum Unauthenticated {
     /// The access token is not one that is valid, or cannot be checked.
     #[cfg(feature = "teams")]
     #[error("{0}")]
-    Token(#[from] mcp_elicit_oidc::TokenError),
+    Token(#[from] TokenError),
     /// The key is not one that is valid.
     #[error("{0}")]
     Key(#[from] TokenRejection),
@@ -90,6 +99,32 @@ pub(crate) enum Unauthenticated {
     /// The proxy did not say whose it is, or said it in two ways.
     #[error("the proxy names one caller")]
     NoSubject,
+}
+
+impl Unauthenticated {
+    /// Returns the word for the audit; `None` for what says nothing of a caller: a client that has no proof yet, or whose access token
+    /// has run out, gets another one, and an issuer may be down.
+    pub(crate) fn word(self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoKey => return None,
+            Self::Blocked => "blocked",
+            Self::Ambiguous => "ambiguous",
+            Self::Key(TokenRejection::Unknown) => "unknown-key",
+            Self::Key(TokenRejection::Revoked) => "revoked-key",
+            Self::Key(TokenRejection::Expired) => "expired-key",
+            Self::Key(TokenRejection::Scope(_)) => "wrong-scope",
+            Self::NotTheProxy => "not-the-proxy",
+            Self::NoSubject => "no-subject",
+            #[cfg(feature = "teams")]
+            Self::NoToken => return None,
+            #[cfg(feature = "teams")]
+            Self::Token(error) => match error {
+                TokenError::Unavailable { .. } | TokenError::Expired => return None,
+                TokenError::Scope => "wrong-scope",
+                TokenError::Invalid(_) => "invalid-token",
+            },
+        })
+    }
 }
 
 impl From<BearerError> for Unauthenticated {
@@ -134,6 +169,7 @@ impl Callers {
             proof,
             tokens,
             logs_in,
+            refused: Mutex::default(),
         })
     }
 
@@ -144,13 +180,81 @@ impl Callers {
         tokens: ApiTokens,
         record: Arc<Record>,
     ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
-        let have_keys = match &self.proof {
+        self.take_keys()
+            .then(|| ended_keys::withdraw_questions(tokens, record))
+    }
+
+    /// Returns the keys that are made for somebody who is not among these people, each by its id with that name.
+    #[cfg(feature = "teams")]
+    pub(crate) fn keys_of_strangers(&self, people: &People) -> Vec<(String, String)> {
+        if !self.take_keys() {
+            return Vec::new();
+        }
+        // A file that cannot be read is told of when a key is checked.
+        let tokens = self.tokens.list().unwrap_or_default().into_iter();
+        let valid = tokens.filter(|token| token.is_valid(now()) && token.permits(Scope::Call));
+        let of_strangers = valid.filter_map(|token| match token.owner() {
+            Some(TokenOwner::Person(person)) if !people.is_person(person) => {
+                Some((token.id().to_owned(), person.clone()))
+            }
+            Some(TokenOwner::Person(_) | TokenOwner::Nobody) | None => None,
+        });
+        of_strangers.collect()
+    }
+
+    /// Writes into the audit and the log that a request to a server was refused. Anybody can send those: of each reason so many a minute
+    /// are written down, without anything that the request carried.
+    pub(crate) async fn note_refused(
+        &self,
+        record: &Record,
+        server: &str,
+        refused: Unauthenticated,
+    ) {
+        let Some(reason) = refused.word() else {
+            tracing::debug!(%server, %refused, "a request without a caller");
+            return;
+        };
+        let left_out = {
+            let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(reason).or_default().count(now())
+        };
+        let Some(left_out) = left_out else {
+            return;
+        };
+        let mode = self.mode();
+        tracing::warn!(%server, mode, reason, left_out, "a caller was refused");
+        let details = Details {
+            server: Some(server),
+            mode: Some(mode),
+            reason: Some(reason),
+            left_out,
+            ..Details::default()
+        };
+        let noted = record.audit_details(Event::CallerRefused, &details);
+        if let Err(fault) = noted.await {
+            tracing::error!(%fault, "a refused caller could not be written into the audit");
+        }
+    }
+
+    /// Returns the way in which callers prove who they are, in a word.
+    fn mode(&self) -> &'static str {
+        match &self.proof {
+            Proof::Unverified(_) => "none",
+            Proof::Keys => "keys",
+            Proof::Proxy(_) => "proxy",
+            #[cfg(feature = "teams")]
+            Proof::Oidc(_) => "oidc",
+        }
+    }
+
+    /// Returns `true` if callers may show API keys.
+    fn take_keys(&self) -> bool {
+        match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) => false,
             Proof::Keys => true,
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => callers.settings().takes_keys,
-        };
-        have_keys.then(|| ended_keys::withdraw_questions(tokens, record))
+        }
     }
 
     /// Callers that prove nothing, where nobody is blocked.
@@ -161,6 +265,7 @@ impl Callers {
             proof: Proof::Unverified(key.clone()),
             tokens: nowhere.api_tokens(),
             logs_in: None,
+            refused: Mutex::default(),
         }
     }
 
@@ -439,6 +544,7 @@ mod tests {
             proof,
             tokens: StateFolder::at(folder.path()).api_tokens(),
             logs_in: None,
+            refused: Mutex::default(),
         }
     }
 
@@ -494,6 +600,38 @@ mod tests {
             Err(Unauthenticated::Key(TokenRejection::Revoked))
         );
         assert!(!callers.is_valid(&caller));
+    }
+
+    #[tokio::test]
+    async fn refused_callers_are_written_down_so_often_a_minute_for_each_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let callers = callers(&folder, Proof::Keys);
+        let store = Arc::new(mcp_elicit_record::store::Memory::default());
+        let keys = mcp_elicit_record::Keys::random().unwrap();
+        let lease = mcp_elicit_record::LockFile::unshared().unwrap();
+        let record = Record::new(store, keys, lease, || {
+            mcp_elicit_core::lifecycle::Timestamp::from_millis(1_000)
+        });
+        for _ in 0..50 {
+            let refused = Unauthenticated::Key(TokenRejection::Unknown);
+            callers.note_refused(&record, "s", refused).await;
+        }
+        // What says nothing of a caller is not among them, and a flood hides no other reason.
+        callers
+            .note_refused(&record, "s", Unauthenticated::NoKey)
+            .await;
+        callers
+            .note_refused(&record, "s", Unauthenticated::Blocked)
+            .await;
+        let all = mcp_elicit_record::audit::read(record.store())
+            .await
+            .unwrap();
+        let of = |reason: &str| {
+            let all = all.iter();
+            all.filter(|link| link.entry.contains(reason)).count()
+        };
+        assert_eq!((of("unknown-key"), of("blocked")), (30, 1));
+        assert_eq!(all.len(), 31);
     }
 
     #[test]

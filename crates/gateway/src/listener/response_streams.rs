@@ -205,6 +205,19 @@ impl ResponseStreams {
         Ok((stream_id, told))
     }
 
+    /// Returns `true` if somebody listens to the session's stream.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        let streams = self.streams();
+        streams.get(&StreamId::SESSION).is_some_and(Stream::is_open)
+    }
+
+    /// Ends the session's stream for whoever listens to it. What is said from now on waits for the next one.
+    pub(crate) fn hang_up(&self) {
+        if let Some(stream) = self.streams().get_mut(&StreamId::SESSION) {
+            stream.to = None;
+        }
+    }
+
     /// Every stream ends, with what was said on it.
     pub(crate) fn end(&self) {
         let mut streams = self.streams();
@@ -323,6 +336,19 @@ mod tests {
         let last = told.try_recv().unwrap();
         assert!(last.last);
         assert_eq!(last.written(true), b"id: 3-3\ndata: three\n\n");
+    }
+
+    #[test]
+    fn a_sessions_stream_that_was_ended_goes_on_for_the_next_listener() {
+        let streams = ResponseStreams::default();
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert!(streams.is_listened_to());
+        streams.hang_up();
+        assert!(!streams.is_listened_to());
+        assert_eq!(told.try_recv().unwrap_err(), TryRecvError::Disconnected);
+        streams.send(StreamId::SESSION, Frame::Lent(b"meanwhile"), false);
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "meanwhile");
     }
 
     #[test]

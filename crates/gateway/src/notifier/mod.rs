@@ -13,7 +13,9 @@ mod slack_tests;
 mod tests;
 #[cfg(test)]
 mod timing_tests;
+mod unreached;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -46,6 +48,11 @@ pub(crate) struct OpenChannels {
 }
 
 impl OpenChannels {
+    /// Returns the people whom these rules ask and whom no channel can tell.
+    pub(crate) fn without_address(&self, rules: &Rules) -> BTreeSet<String> {
+        unreached::without_address(rules, &self.tables)
+    }
+
     /// Opens the channels of a configuration, with secrets from the environment and from files; none where it has none.
     pub(crate) fn open(
         config: Option<&ConfiguredChannels>,

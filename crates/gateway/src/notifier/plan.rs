@@ -13,13 +13,14 @@ use mcp_elicit_inbox::login::table::devices::{id_of_recipient, recipient as devi
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_record::RecordError;
-use mcp_elicit_record::outbox::NewMessage;
+use mcp_elicit_record::outbox::{NO_CHANNEL, NewMessage};
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState};
 use mcp_elicit_record::timeline::TimelineEvent;
 
 use super::Notifier;
 use super::content::{event_of, read, written};
+use super::unreached::{tells_people, unreached};
 
 /// The number of questions that are looked at in one round.
 const ROWS: usize = 100;
@@ -78,10 +79,12 @@ impl Notifier {
                 found.retain(|target| target.to == Recipient::Endpoint);
             }
             let devices = devices.into_inner();
+            let untold = self.untold_people(row, event, addressed, people, &found, &devices);
             let mut found: Vec<_> = found
                 .into_iter()
                 .filter_map(|target| Outgoing::new(target, &devices))
                 .collect();
+            found.extend(untold);
             if event.is_end() {
                 found.extend(self.asked_before(row, people).await?);
             }
@@ -90,6 +93,33 @@ impl Notifier {
             }
         }
         Ok(messages)
+    }
+
+    /// Returns messages to those who are asked and whom no channel can tell: each fails, so that the record says that they were not told.
+    fn untold_people(
+        &self,
+        row: &Row,
+        event: Event,
+        addressed: Addressed<'_>,
+        people: &People,
+        found: &[Target],
+        devices: &[(Subscription, DeviceName)],
+    ) -> Vec<Outgoing> {
+        let is_asked = row.lifecycle.is_open() && event.asks_to_act();
+        if !is_asked || !tells_people(&self.open().tables) {
+            return Vec::new();
+        }
+        let with_devices = devices.iter().map(|(_, name)| name.person.as_str());
+        let untold = unreached(addressed, people, found, &with_devices.collect());
+        let messages = untold.into_iter().filter_map(|name| {
+            let person = name.clone();
+            Some(Outgoing {
+                channel: NO_CHANNEL.to_owned(),
+                recipient: written(&Recipient::Person { name, mail: None })?,
+                person: Some(person),
+            })
+        });
+        messages.collect()
     }
 
     /// Returns the devices of a person, and notes the names of each.
@@ -123,8 +153,8 @@ impl Notifier {
             person,
         } = target;
         let due_at = match &person {
-            Some(person) => self.due(person, event, &channel, now).await?,
-            None => now,
+            Some(person) if channel != NO_CHANNEL => self.due(person, event, &channel, now).await?,
+            Some(_) | None => now,
         };
         let asked = row.lifecycle.asked_at();
         let until = if recipient == "endpoint" {
@@ -280,6 +310,7 @@ fn start_of(span: Duration, now: Timestamp) -> Timestamp {
 fn was_asked(message: &Notification) -> bool {
     let event = Event::from_name(&message.event);
     event.is_some_and(Event::asks_to_act)
+        && message.channel != NO_CHANNEL
         && matches!(
             message.state,
             NotificationState::Sent | NotificationState::Sending

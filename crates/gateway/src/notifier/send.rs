@@ -10,7 +10,8 @@ use mcp_elicit_channels::{
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::id_of_recipient;
 use mcp_elicit_record::RecordError;
-use mcp_elicit_record::audit::Event as RecordEvent;
+use mcp_elicit_record::audit::{Details, Event as RecordEvent};
+use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 
 use super::Notifier;
@@ -111,6 +112,9 @@ impl Notifier {
         let now = self.record.now();
         let skipped = |why: &str| Ok(Err(Tried::Skipped(why.to_owned())));
         let failed = |why: &str| Ok(Err(Tried::Failed(why.to_owned())));
+        if message.channel == NO_CHANNEL {
+            return failed("no-address");
+        }
         if now >= message.until {
             return failed(message.why.as_deref().unwrap_or("too-late"));
         }
@@ -172,9 +176,13 @@ impl Notifier {
             if sent == Err(ChannelError::AddressGone)
                 && let Some(person) = devices.forget(id)
             {
-                let by = format!("push service, device {id} of {person}");
+                let details = Details {
+                    person: Some(&person),
+                    device: Some(id),
+                    ..Details::by("push service")
+                };
                 let event = RecordEvent::DeviceRemoved;
-                self.record.audit_event(event, None, Some(&by)).await?;
+                self.record.audit_details(event, &details).await?;
             }
             return Ok(sent);
         }

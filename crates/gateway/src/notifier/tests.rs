@@ -204,6 +204,55 @@ pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<
 }
 
 #[tokio::test]
+async fn who_has_no_address_on_any_channel_is_named_in_the_record() {
+    let Some(rig) = Rig::start() else { return };
+    let record = record();
+    let text = rig.file().replace(
+        "[groups]\nops = [\"ada\", \"bob\"]",
+        "[people.eve]\nsubject = \"1\"\n[groups]\nops = [\"ada\", \"eve\"]",
+    );
+    let (notifier, rules) = notifier(&record, &text);
+    let without: Vec<_> = notifier
+        .open()
+        .without_address(&rules)
+        .into_iter()
+        .collect();
+    assert_eq!(without, ["eve"]);
+    let id = ask(&record, &rules).await;
+    notifier.round().await.unwrap();
+    let told = states(&record, &id).await;
+    let of = |channel: &str| {
+        let found = told.get(&(channel.to_owned(), "question.asked".to_owned()));
+        found.map(|(state, why)| (state.as_str(), why.as_str()))
+    };
+    assert_eq!(of("mail ada"), Some(("sent", "")));
+    assert_eq!(of("none eve"), Some(("failed", "no-address")));
+    assert_eq!(of("none ada"), None);
+    let links = audit::read(record.store()).await.unwrap();
+    let failed = links.iter().find(|link| link.entry.contains("no-address"));
+    let failed = &failed.unwrap().entry;
+    assert!(
+        failed.contains("notification-failed") && failed.contains(r#""to":"person:eve""#),
+        "{failed}"
+    );
+    // Where programs alone are told, nobody has an address.
+    let only_programs: String = {
+        let (before, rest) = text.split_once("[channels.mail]").unwrap();
+        let (_, after) = rest.split_once("[channels.webhook.siem]").unwrap();
+        format!("{before}[channels.webhook.siem]{after}")
+    };
+    let (programs, rules) = self::notifier(&record, &only_programs);
+    assert!(programs.open().without_address(&rules).is_empty());
+    let id = ask(&record, &rules).await;
+    programs.round().await.unwrap();
+    let told = states(&record, &id).await;
+    assert!(
+        told.keys().all(|(to, _)| to.starts_with("webhook")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
 async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing() {
     let Some(rig) = Rig::start() else { return };
     let record = record();

@@ -62,6 +62,12 @@ impl Runtime {
         };
         let open = next_channels(config, &teams.rules());
         let open = open.map_err(|error| StartError::Channels(Box::new(error)))?;
+        for person in open.without_address(&teams.rules()) {
+            tracing::warn!(
+                %person,
+                "a rule asks somebody who has no address on any channel: they are told of nothing; add `mail` to [people.NAME], or a channel"
+            );
+        }
         let state = folder.state.clone();
         let pages_only = move || match state.presence() {
             Ok(presence) => presence == Presence::Page,

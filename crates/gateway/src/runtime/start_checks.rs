@@ -26,9 +26,25 @@ pub(super) fn begin(config: &Config, callers: &Arc<Callers>) {
         }
     }
     #[cfg(feature = "teams")]
+    check_keys(config, callers);
+    #[cfg(feature = "teams")]
     begin_issuers(config, callers.clone());
     #[cfg(not(feature = "teams"))]
     let _ = callers;
+}
+
+/// Looks for keys that are made for people whom the file does not name.
+#[cfg(feature = "teams")]
+fn check_keys(config: &Config, callers: &Callers) {
+    let Some(rules) = &config.teams else {
+        return;
+    };
+    for (key, person) in callers.keys_of_strangers(rules.people()) {
+        tracing::warn!(
+            %key, %person,
+            "a key is made for somebody who is not in [people]: rules that exclude the caller refuse its calls; make another with `tokens make --for NAME`"
+        );
+    }
 }
 
 /// Asks the issuers of callers and people what they publish about themselves.

@@ -8,7 +8,6 @@
 //! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
 //! | `audit_page` | the page of the audit |
-//! | `refusals` | how many refusals are written down |
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
 mod audit_page;
@@ -18,7 +17,6 @@ mod flow;
 mod pages;
 #[cfg(feature = "teams")]
 mod provider;
-mod refusals;
 mod request_session;
 pub mod table;
 

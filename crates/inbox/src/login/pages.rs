@@ -12,10 +12,11 @@ use axum::{Extension, Router};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
 use mcp_elicit_policy::access::{self, Action};
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
 
+use super::LoginMode;
 use super::request_session::Gate;
 use super::table::LoginSession;
 use super::table::devices::{self, Device, DeviceKeys};
@@ -23,6 +24,9 @@ use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
 const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
+
+/// The path of the page after a logout.
+pub(super) const LOGGED_OUT: &str = "/logged-out";
 
 /// The longest body of a request to these pages, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
@@ -38,7 +42,7 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
     let pages = Router::new()
         .route(&at("/login"), get(login))
         .route(&at("/logout"), post(log_out))
-        .route(&at("/logged-out"), get(logged_out))
+        .route(&at(LOGGED_OUT), get(logged_out))
         .route(&at("/account"), get(account))
         .route(&at("/audit"), get(super::audit_page::audit))
         .route(&at("/account/end"), post(end))
@@ -200,9 +204,13 @@ async fn log_out(
         Err(error) => return gate.failed(&error),
     };
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
-    let by = format!("{}, session {}", signed_in.person, signed_in.session);
-    gate.note(Event::SessionEnded, &by).await;
-    let own = format!("{}/logged-out", gate.site.path());
+    let actor = signed_in.actor();
+    let details = Details {
+        session: Some(&signed_in.session),
+        ..Details::by(&actor)
+    };
+    gate.note(Event::SessionEnded, details).await;
+    let own = format!("{}{LOGGED_OUT}", gate.site.path());
     #[cfg(feature = "teams")]
     let elsewhere = super::provider::end_session(&gate, &signed_in.session).await;
     #[cfg(not(feature = "teams"))]
@@ -230,9 +238,13 @@ async fn log_out(
 }
 
 async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
+    let line = "This browser is not signed in any more. Questions wait as before.";
+    let by_proxy = "The proxy in front of this inbox still knows who you are: the next page that you open signs you in again.";
+    let more = matches!(gate.settings.mode, LoginMode::Proxy(_)).then_some(by_proxy);
+    let lines = std::iter::once(line).chain(more);
     let notice = Notice {
         head: "Logged out".to_owned(),
-        lines: vec!["This browser is not signed in any more. Questions wait as before.".to_owned()],
+        lines: lines.map(str::to_owned).collect(),
         links: vec![(format!("{}/login", gate.site.path()), "Log in".to_owned())],
         forward: None,
         is_good: true,
@@ -383,8 +395,13 @@ async fn add_device(
         Ok(Some(added)) => {
             tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
             note_devices(&gate, Event::DeviceRemoved, &signed_in, &added.replaced).await;
-            let by = by_device(&signed_in, &signed_in.person, &added.id);
-            gate.note(Event::DeviceAdded, &by).await;
+            let actor = signed_in.actor();
+            let details = Details {
+                session: Some(&signed_in.session),
+                device: Some(&added.id),
+                ..Details::by(&actor)
+            };
+            gate.note(Event::DeviceAdded, details).await;
             let mut response = StatusCode::NO_CONTENT.into_response();
             if let Some(cookie) = gate.set_device_cookie(&added.cookie) {
                 response.headers_mut().append(SET_COOKIE, cookie);
@@ -405,18 +422,6 @@ async fn add_device(
     }
 }
 
-/// Returns the actor of a change of a device for the audit.
-fn by_device(signed_in: &SignedIn, of: &str, device: &str) -> String {
-    let SignedIn {
-        person, session, ..
-    } = signed_in;
-    if of == person {
-        format!("{person}, session {session}, device {device}")
-    } else {
-        format!("{person}, session {session}, device {device} of {of}")
-    }
-}
-
 /// Writes into the audit what became of these devices by an act of this person.
 pub(super) async fn note_devices(
     gate: &Gate,
@@ -424,9 +429,15 @@ pub(super) async fn note_devices(
     signed_in: &SignedIn,
     devices: &[Device],
 ) {
+    let actor = signed_in.actor();
     for device in devices {
-        let by = by_device(signed_in, device.person(), device.id());
-        gate.note(event, &by).await;
+        let details = Details {
+            session: Some(&signed_in.session),
+            device: Some(device.id()),
+            person: Some(device.person()).filter(|of| *of != signed_in.person),
+            ..Details::by(&actor)
+        };
+        gate.note(event, details).await;
     }
 }
 
@@ -485,17 +496,17 @@ async fn end(
         return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
     }
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
+    let actor = signed_in.actor();
     for session in &ended.sessions {
-        let by = format!(
-            "{}, of {}, session {}",
-            signed_in.person,
-            session.person(),
-            session.id()
-        );
-        gate.note(Event::SessionEnded, &by).await;
+        let details = Details {
+            session: Some(session.id()),
+            person: Some(session.person()).filter(|of| *of != signed_in.person),
+            ..Details::by(&actor)
+        };
+        gate.note(Event::SessionEnded, details).await;
     }
     if id == signed_in.session {
-        let mut response = go(&format!("{}/logged-out", gate.site.path()));
+        let mut response = go(&format!("{}{LOGGED_OUT}", gate.site.path()));
         if let Some(cookie) = gate.clear_cookie() {
             response.headers_mut().append(SET_COOKIE, cookie);
         }

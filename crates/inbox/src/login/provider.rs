@@ -15,7 +15,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{
     AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject, TokenError, TokenVerifier,
 };
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::random_id;
 use serde_json::{Map, Value};
 
@@ -27,12 +27,18 @@ use super::table::Identity;
 use super::table::devices::Device;
 use crate::viewer::SignedIn;
 
+/// The provider as an actor of the audit.
+const PROVIDER: &str = "provider";
 /// The number of grants above which those of sessions that have ended are forgotten.
 const MANY_GRANTS: usize = 1_024;
 /// The most logins of one browser that are under way.
 const MOST_FLOWS: usize = 8;
 /// The time for which no login waits for a provider that another could not reach.
 const FAIL_FAST: Duration = Duration::from_secs(5);
+/// The age at which what a provider says of itself is asked for again before a browser is sent there.
+const RECENT_MS: u64 = 5_000;
+/// The time that a login waits to hear whether the provider is there.
+const ANSWERS: Duration = Duration::from_secs(3);
 /// The time after which a provider that could not be asked is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -144,8 +150,8 @@ impl Client {
         grants.insert(session.to_owned(), Arc::new(tokio::sync::Mutex::new(grant)));
     }
 
-    /// Returns what the provider says of itself, for a login that begins. Nobody waits for what somebody has waited for in vain a moment
-    /// ago.
+    /// Returns what the provider says of itself, for a login that begins: it is asked whether it is there, so that nobody is sent to one
+    /// that is not. Nobody waits for what somebody has waited for in vain a moment ago.
     async fn metadata_for_login(
         &self,
         clock: fn() -> Timestamp,
@@ -162,7 +168,13 @@ impl Client {
                 "it could not be a moment ago".to_owned(),
             ));
         }
-        let metadata = self.provider.metadata(now.as_millis()).await;
+        let asked = self.provider.metadata_since(now.as_millis(), RECENT_MS);
+        let metadata = tokio::time::timeout(ANSWERS, asked).await;
+        let metadata = metadata.unwrap_or_else(|_| {
+            Err(OidcError::Unreachable(
+                "it did not answer in time".to_owned(),
+            ))
+        });
         if matches!(metadata, Err(OidcError::Unreachable(_))) {
             *failed_at() = Some(clock());
         }
@@ -344,11 +356,7 @@ async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
             client.grants().remove(&known.session);
             let ended = gate.logins.end(|session| session.id() == known.session)?;
             note_devices(gate, &ended.devices).await;
-            let by = format!(
-                "the provider, of {}, session {}",
-                known.person, known.session
-            );
-            gate.note(Event::SessionEnded, &by).await;
+            note_session(gate, &known.person, &known.session).await;
             Ok(Rechecked::Ended)
         }
         Err(error) => {
@@ -362,13 +370,33 @@ async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
 /// Writes into the audit that the provider has ended these devices.
 async fn note_devices(gate: &Gate, devices: &[Device]) {
     for device in devices {
-        let by = format!(
-            "the provider, device {} of {}",
-            device.id(),
-            device.person()
-        );
-        gate.note(Event::DeviceRemoved, &by).await;
+        let details = Details {
+            person: Some(device.person()),
+            device: Some(device.id()),
+            ..Details::by(PROVIDER)
+        };
+        gate.note(Event::DeviceRemoved, details).await;
     }
+}
+
+/// Writes into the audit that the provider has ended the session of a person.
+async fn note_session(gate: &Gate, person: &str, session: &str) {
+    let details = Details {
+        person: Some(person),
+        session: Some(session),
+        ..Details::by(PROVIDER)
+    };
+    gate.note(Event::SessionEnded, details).await;
+}
+
+/// Writes into the audit what became of a logout token.
+async fn note_token(gate: &Gate, result: &str, left_out: u64) {
+    let details = Details {
+        reason: Some(result),
+        left_out,
+        ..Details::by(PROVIDER)
+    };
+    gate.note(Event::LogoutToken, details).await;
 }
 
 /// Returns the values of the claim of groups: a list of texts, or one text.
@@ -505,10 +533,14 @@ pub(super) async fn returned(
     let grant = match grant.await {
         Ok(grant) => grant,
         Err(error) => {
-            let by = format!("the provider: {}", word(&error));
-            if let Some(by) = gate.failed_logins.written((gate.clock)(), &by) {
-                log_failed(&error, &by);
-                gate.note(Event::SignInRefused, &by).await;
+            if let Some(left_out) = gate.failed_logins.count((gate.clock)()) {
+                log_failed(&error, left_out);
+                let details = Details {
+                    reason: Some(word(&error)),
+                    left_out,
+                    ..Details::by(PROVIDER)
+                };
+                gate.note(Event::SignInRefused, details).await;
             }
             return refused(&gate, &error);
         }
@@ -557,21 +589,18 @@ fn word(error: &OidcError) -> &'static str {
 }
 
 /// Writes into the log that a login failed at the provider.
-fn log_failed(error: &OidcError, why: &str) {
+fn log_failed(error: &OidcError, left_out: u64) {
     if matches!(error, OidcError::Setup(_)) {
-        tracing::warn!(%error, %why, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
+        tracing::warn!(%error, left_out, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
     } else {
-        tracing::warn!(%error, %why, "a login failed at the provider");
+        tracing::warn!(%error, left_out, "a login failed at the provider");
     }
 }
 
 /// Writes into the log that a login failed at the provider, and returns the page for it.
 fn failed(gate: &Gate, error: &OidcError) -> Response {
-    let written = gate
-        .failed_logins
-        .written((gate.clock)(), &error.to_string());
-    if let Some(written) = written {
-        log_failed(error, &written);
+    if let Some(left_out) = gate.failed_logins.count((gate.clock)()) {
+        log_failed(error, left_out);
     }
     refused(gate, error)
 }
@@ -650,10 +679,10 @@ pub(super) async fn logout_token(
             let is_down = matches!(error, TokenError::Unavailable { .. });
             let why = error.to_string();
             // Anybody can send these.
-            if let Some(written) = gate.refused_tokens.written(now, &why) {
-                tracing::warn!(why = %written, "a logout token was refused");
+            if let Some(left_out) = gate.refused_tokens.count(now) {
+                tracing::warn!(%why, left_out, "a logout token was refused");
                 if !is_down {
-                    gate.note(Event::LogoutToken, &written).await;
+                    note_token(&gate, &why, left_out).await;
                 }
             }
             return if is_down {
@@ -672,20 +701,15 @@ pub(super) async fn logout_token(
         Ok(Some(ended)) => ended,
         Ok(None) => {
             tracing::warn!("a logout token was used before");
-            gate.note(Event::LogoutToken, "used before").await;
+            note_token(&gate, "used-before", 0).await;
             return refuse(StatusCode::BAD_REQUEST, "the token was used before");
         }
         Err(error) => return gate.failed(&error),
     };
-    gate.note(Event::LogoutToken, "accepted").await;
+    note_token(&gate, "accepted", 0).await;
     note_devices(&gate, &ended.devices).await;
     for session in &ended.sessions {
-        let by = format!(
-            "the provider, of {}, session {}",
-            session.person(),
-            session.id()
-        );
-        gate.note(Event::SessionEnded, &by).await;
+        note_session(&gate, session.person(), session.id()).await;
     }
     // Open pages see it at their next look.
     StatusCode::OK.into_response()

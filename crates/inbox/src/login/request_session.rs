@@ -13,14 +13,15 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, LoginCheck, Notice, Site};
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
+use mcp_elicit_record::principal::Principal;
 
 use super::directory::DirectoryNow;
-use super::pages::note_devices;
-use super::refusals::Refusals;
+use super::pages::{LOGGED_OUT, note_devices};
 use super::table::{Admission, Identity, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
+use crate::refusals::Refusals;
 use crate::viewer::{SignedIn, Viewer};
 
 /// The time for which a browser remembers that it is a device, in seconds: as long as browsers keep any cookie.
@@ -138,8 +139,8 @@ impl Gate {
     }
 
     /// Writes into the audit who logged in, was refused or ended a session. Never a value.
-    pub(super) async fn note(&self, event: Event, by: &str) {
-        if let Err(fault) = self.record.audit_event(event, None, Some(by)).await {
+    pub(super) async fn note(&self, event: Event, details: Details<'_>) {
+        if let Err(fault) = self.record.audit_details(event, &details).await {
             tracing::error!(%fault, "a login or its end could not be written into the audit");
         }
     }
@@ -207,29 +208,46 @@ impl Gate {
                     devices.extend(self.logins.device_signed_in(device, &signed_in)?);
                 }
                 tracing::info!(session = %signed_in.session, "a person logged in");
-                let by = format!("{}, session {}", signed_in.person, signed_in.session);
-                self.note(Event::SignIn, &by).await;
+                let actor = signed_in.actor();
+                let details = Details {
+                    session: Some(&signed_in.session),
+                    ..Details::by(&actor)
+                };
+                if made.is_bound {
+                    let principal = Principal::subject(&identity.issuer, &identity.subject);
+                    let principal = principal.to_string();
+                    let bound = Details {
+                        principal: Some(&principal),
+                        ..details
+                    };
+                    self.note(Event::PersonBound, bound).await;
+                }
+                self.note(Event::SignIn, details).await;
                 note_devices(self, Event::DeviceRemoved, &signed_in, &devices).await;
                 Ok(Ok((made.cookie, signed_in)))
             }
             Err(refused) => {
-                let by = format!(
-                    "{} {}: {}",
-                    identity.issuer,
-                    shown(&identity.subject),
-                    refused.word()
-                );
-                let Some(by) = self.refused_logins.written((self.clock)(), &by) else {
+                let Some(left_out) = self.refused_logins.count((self.clock)()) else {
                     return Ok(Err(refused));
                 };
                 // The audit has the issuer and the subject; a log has neither.
                 tracing::warn!(
                     reason = refused.word(),
+                    left_out,
                     has_verified_mail = identity.mail.is_some(),
                     groups = identity.claims.len(),
                     "a login was refused; the audit has its subject (`mcp-elicit audit --event sign-in-refused`)"
                 );
-                self.note(Event::SignInRefused, &by).await;
+                let subject = shown(&identity.subject);
+                let principal = Principal::subject(&identity.issuer, &subject);
+                let principal = principal.to_string();
+                let details = Details {
+                    principal: Some(&principal),
+                    reason: Some(refused.word()),
+                    left_out,
+                    ..Details::default()
+                };
+                self.note(Event::SignInRefused, details).await;
                 Ok(Err(refused))
             }
         }
@@ -266,7 +284,7 @@ impl Gate {
     /// Returns the page for a person who may not log in.
     pub(super) fn refused(&self, refused: LoginRefused) -> Response {
         let line = match refused {
-            LoginRefused::NotAllowed => {
+            LoginRefused::NotAllowed | LoginRefused::BoundToAnother => {
                 "You are known, but not among those who answer questions here. Whoever runs this gateway can add you."
             }
             LoginRefused::Unusable => {
@@ -304,12 +322,13 @@ impl Gate {
             .find(cookie, self.admission(&rules), (self.clock)())
     }
 
-    /// The person whom the proxy names, with a new session's cookie where there was none.
+    /// The person whom the proxy names in a request for this path, with a new session's cookie where there was none.
     async fn by_proxy(
         &self,
         proxy: &ProxyLogin,
         from: Option<IpAddr>,
         method: &Method,
+        path: &str,
         headers: &HeaderMap,
     ) -> Result<Option<(SignedIn, Option<String>)>, Response> {
         let identity = proxy
@@ -321,6 +340,10 @@ impl Gate {
                 };
                 self.notice(StatusCode::FORBIDDEN, "Not signed in", line)
             })?;
+        // Who has just logged out is not logged in by the page that says so.
+        if path == format!("{}{LOGGED_OUT}", self.site.path()) {
+            return Ok(None);
+        }
         let failed = |error: io::Error| self.failed(&error);
         let known = self.by_cookie(headers).map_err(failed)?;
         let is_same =
@@ -413,7 +436,8 @@ pub(crate) async fn identify(
             let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
             let from = from.map(|ConnectInfo(from)| from.ip());
             let (method, headers) = (request.method().clone(), request.headers().clone());
-            match gate.by_proxy(proxy, from, &method, &headers).await {
+            let path = request.uri().path().to_owned();
+            match gate.by_proxy(proxy, from, &method, &path, &headers).await {
                 Ok(Some((viewer, cookie))) => (Some(viewer), cookie),
                 Ok(None) => (None, None),
                 Err(response) => return response,

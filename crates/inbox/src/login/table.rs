@@ -67,6 +67,9 @@ pub enum LoginRefused {
     /// Nobody whom the configuration lets in.
     #[error("this person is not among those who may log in here")]
     NotAllowed,
+    /// Nobody whom the configuration lets in: the person of this mail address has logged in as another subject.
+    #[error("the person of this mail address is bound to another subject")]
+    BoundToAnother,
     /// There are too many sessions.
     #[error("there are too many sessions")]
     TooMany,
@@ -78,6 +81,7 @@ impl LoginRefused {
         match self {
             Self::Unusable => "unusable",
             Self::NotAllowed => "not-allowed",
+            Self::BoundToAnother => "bound-to-another",
             Self::TooMany => "too-many",
         }
     }
@@ -259,6 +263,19 @@ impl LoginTable {
             // The mailbox of somebody who has logged in as another subject.
             .filter(|name| !self.people.contains_key(*name))
             .map_or_else(|| unnamed(issuer, subject), str::to_owned)
+    }
+
+    /// Returns everybody who has logged in, by name, with issuer, subject and the time of the last look in seconds since 1970.
+    pub fn bound(&self) -> impl Iterator<Item = (&str, &str, &str, u64)> {
+        let people = self.people.iter();
+        people.map(|(person, known)| {
+            (
+                person.as_str(),
+                known.issuer.as_str(),
+                known.subject.as_str(),
+                known.seen_at,
+            )
+        })
     }
 
     /// Returns the name that the issuer gives a person. A mail address or a subject is not a name.

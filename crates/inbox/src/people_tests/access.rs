@@ -365,16 +365,54 @@ async fn people_end_their_sessions_and_administrators_those_of_all() {
         .await
         .unwrap();
     let all: Vec<String> = audit.iter().map(|entry| entry.entry.clone()).collect();
-    let has = |word: &str, who: &str| {
-        all.iter()
-            .any(|entry| entry.contains(word) && entry.contains(who))
+    let has = |parts: &[&str]| {
+        let mut all = all.iter();
+        all.any(|entry| parts.iter().all(|part| entry.contains(part)))
     };
-    assert!(
-        has("\"sign-in\"", "ada")
-            && has("\"session-ended\"", "eve, of ada")
-            && has("\"session-ended\"", "eve")
-    );
+    let by_eve = r#""by":"person:eve""#;
+    assert!(has(&[r#""sign-in""#, r#""by":"person:ada","session":""#]));
+    assert!(has(&["session-ended", by_eve, r#""person":"ada""#]));
+    assert!(has(&["session-ended", by_eve, r#""session":""#]));
     assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
+}
+
+/// Somebody whom the file knows by a mail address alone is bound to the subject of the first login.
+#[tokio::test]
+async fn who_is_bound_to_a_subject_is_in_the_audit_and_nobody_else_becomes_them() {
+    let file = "[people.fay]\nmail = \"fay@example.com\"\n";
+    let mode = LoginMode::Proxy(ProxyLogin {
+        trusts: Arc::new(|from| from == std::net::IpAddr::from(PROXY)),
+        issuer: "proxy".to_owned(),
+        subject: HeaderName::from_static("x-user"),
+        mail: Some(HeaderName::from_static("x-mail")),
+        groups: None,
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let recheck = Duration::from_hours(1);
+    let rig = inbox_over(listener, record(), String::new(), file, mode, recheck);
+    let enter = async |subject: &str| {
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: {}\r\nX-User: {subject}\r\nX-Mail: fay@example.com\r\nAccept: text/html\r\n",
+            rig.host
+        );
+        send(&rig.host, PROXY, &head, "").await.status
+    };
+    assert_eq!([enter("s-1").await, enter("s-1").await], [200, 200]);
+    let bound = audited(&rig, "person-bound").await;
+    assert_eq!(bound.len(), 1, "{bound:?}");
+    for part in [r#""by":"person:fay""#, "s-1", r#""session":""#] {
+        assert!(bound[0].contains(part), "{bound:?}");
+    }
+    assert_eq!(enter("s-2").await, 403);
+    let refused = audited(&rig, "sign-in-refused").await.pop().unwrap();
+    assert!(
+        refused.contains(r#""reason":"bound-to-another""#) && refused.contains("s-2"),
+        "{refused}"
+    );
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    assert!(logins.unbind("fay").unwrap());
+    assert_eq!(enter("s-2").await, 200);
+    assert_eq!(audited(&rig, "person-bound").await.len(), 2);
 }
 
 #[tokio::test]
@@ -476,4 +514,84 @@ async fn a_stream_of_events_ends_with_its_session_and_a_person_has_so_many() {
         let told = end_of(stream).await;
         assert!(told.matches("event: change").count() <= 1, "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_program_that_only_reads_leaves_a_question_unshown() {
+    let rig = rig(1).await;
+    let id = sample::raised_by(&rig.record, "local").await.unwrap();
+    let tokens = StateFolder::at(rig.folder.path()).api_tokens();
+    let make = |scope: Scope| tokens.make("bot", &[scope], None, clock::now()).unwrap().1;
+    let (reads, answers) = (make(Scope::List), make(Scope::Answer));
+    let asked = async |method: &str, token: &str| {
+        let head = format!(
+            "{method} /api/questions/{id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
+            rig.host
+        );
+        assert_eq!(send(&rig.host, PROXY, &head, "").await.status, 200);
+        let row = rig.record.find(&id).await.unwrap().unwrap();
+        row.lifecycle.phase()
+    };
+    assert_eq!(asked("GET", &reads).await, Phase::Asked);
+    assert_eq!(asked("HEAD", &answers).await, Phase::Asked);
+    assert_eq!(asked("GET", &answers).await, Phase::Shown);
+}
+
+#[tokio::test]
+async fn the_page_after_a_logout_behind_a_proxy_signs_nobody_in_again() {
+    let rig = rig(1).await;
+    let ada = Person::enter(&rig, "ada").await;
+    let account = ada.get("/account").await;
+    let csrf = account.csrf();
+    let out = ada.post("/logout", &format!("csrf={csrf}")).await;
+    assert_eq!(out.header("location"), Some("/logged-out"));
+    let page = get(&rig, "ada", "/logged-out", "").await;
+    assert_eq!((page.status, page.cookie()), (200, None));
+    assert!(page.body.contains("signs you in again"), "{}", page.body);
+    assert_eq!(audited(&rig, "sign-in").await.len(), 1);
+    // From elsewhere, there is no page.
+    let head = format!("GET /logged-out HTTP/1.1\r\nHost: {}\r\n", rig.host);
+    let refused = send(&rig.host, [127, 0, 0, 9], &head, "").await;
+    assert_eq!(refused.status, 403);
+}
+
+#[tokio::test]
+async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
+    let rig = rig(2).await;
+    let bob = Person::enter(&rig, "bob").await;
+    let csrf = bob.get(&bob.question("")).await.csrf();
+    rig.read(&FILE.replace(r#"ops = ["ada", "bob", "cy"]"#, r#"ops = ["ada", "cy"]"#));
+    let why = "This question was addressed to a group that you have left.";
+    let page = bob.get(&bob.question("")).await;
+    assert_eq!(page.status, 403, "{}", page.body);
+    assert!(page.body.contains(why), "{}", page.body);
+    // Looking is no act.
+    assert!(audited(&rig, "act-refused").await.is_empty());
+    let form = format!("csrf={csrf}&version=0");
+    for (button, act) in [
+        ("accept", "fill"),
+        ("decline", "decline"),
+        ("claim", "claim"),
+    ] {
+        let path = bob.question(&format!("/{button}"));
+        let refused = bob.post(&path, &form).await;
+        assert_eq!(refused.status, 403, "{button}: {}", refused.body);
+        assert!(refused.body.contains(why), "{button}: {}", refused.body);
+        let noted = audited(&rig, "act-refused").await.pop().unwrap();
+        for part in [
+            format!(r#""act":"{act}""#).as_str(),
+            r#""reason":"left-group""#,
+            r#""by":"person:bob""#,
+        ] {
+            assert!(noted.contains(part), "{part}: {noted}");
+        }
+    }
+    // Saving what is typed is no act.
+    let noted = audited(&rig, "act-refused").await.len();
+    assert_eq!(bob.post(&bob.question("/live"), &form).await.status, 409);
+    assert_eq!(audited(&rig, "act-refused").await.len(), noted);
+    // For somebody who was never asked, there is no such question.
+    let dan = Person::enter(&rig, "dan").await;
+    assert_eq!(dan.get(&dan.question("")).await.status, 404);
+    assert!(phase(&rig).await.is_open());
 }

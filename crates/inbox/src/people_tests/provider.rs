@@ -404,6 +404,35 @@ async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
     assert_eq!(phase(&rig).await, Phase::Declined);
 }
 
+/// A minute is long enough for what takes five seconds.
+#[tokio::test]
+async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, mut browser, question) = at_issuer(&issuer).await;
+    issuer.set_down(true);
+    let login = format!("http://{}/login", rig.host);
+    let refused = async {
+        let mut other = Browser::default();
+        loop {
+            let begun = other.request("GET", &login, "").await;
+            if begun.status != 303 {
+                return begun;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(Duration::from_mins(1), refused);
+    let refused = refused.await.expect("browsers are sent there no more");
+    assert_eq!(refused.status, 503);
+    assert!(
+        refused.body.contains("cannot be reached"),
+        "{}",
+        refused.body
+    );
+    // Those who are logged in go on.
+    assert_eq!(decline(&mut browser, &question).await.status, 303);
+}
+
 #[tokio::test]
 async fn while_the_provider_is_down_the_login_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -486,10 +515,17 @@ async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one
     assert_eq!(audited(&rig, "logout-token").await.len(), 32);
     let removed = audited(&rig, "device-removed").await;
     assert!(
-        removed.len() == 1 && removed[0].contains("the provider, device"),
+        removed.len() == 1
+            && removed[0].contains(r#""by":"provider""#)
+            && removed[0].contains(r#""device":""#),
         "{removed:?}"
     );
     assert_eq!(audited(&rig, "session-ended").await.len(), 1);
+    // What came of a token is no actor.
+    let last = audited(&rig, "logout-token").await.pop().unwrap();
+    for part in [r#""by":"provider""#, r#""reason":"accepted""#] {
+        assert!(last.contains(part), "{last}");
+    }
     let long = format!("logout_token={}", "x".repeat(100_000));
     assert_eq!(anybody.request("POST", &address, &long).await.status, 413);
 }

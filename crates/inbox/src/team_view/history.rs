@@ -3,6 +3,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::HistoryLine;
 use mcp_elicit_record::clock::system_time;
+use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState};
 use mcp_elicit_record::team::Team;
@@ -168,7 +169,11 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
             continue;
         };
         let event = (message.event.as_str(), message.at);
-        let head = format!("{outcome} by {channel}");
+        let head = if message.channel == NO_CHANNEL {
+            "Could not be told, since no channel has an address of theirs".to_owned()
+        } else {
+            format!("{outcome} by {channel}")
+        };
         let name = recipient(now, message);
         let mut known = lines.iter_mut();
         match known.find(|told| told.event == event && told.head == head) {

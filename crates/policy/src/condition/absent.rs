@@ -1,6 +1,6 @@
 //! Conditions in a build without the feature `cel`: each is a defect that names it.
 
-use super::{ConditionError, Remark};
+use super::{ConditionError, Remark, Required};
 use crate::facts::{Facts, QuestionFacts};
 
 /// A condition; there is none in this build.
@@ -25,6 +25,10 @@ impl Condition {
     }
 
     pub(crate) fn reads_annotations(&self) -> Option<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn required(&self) -> &[Required] {
         match *self {}
     }
 

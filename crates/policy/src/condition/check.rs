@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 use regex::{Regex, RegexBuilder};
 
-use super::Remark;
 use super::arguments::MAX_ELEMENTS;
 use super::environment::VARIABLES;
 use super::types::{FUNCTIONS, Member, Type, variable};
+use super::{Remark, Required, domains};
 use crate::defect::nearest;
 
 /// The most nodes of a condition.
@@ -24,6 +24,8 @@ pub(super) struct Checked {
     pub(super) variables: Vec<(&'static str, usize)>,
     /// The patterns of `matches`, each with its text.
     pub(super) patterns: Vec<(String, Regex)>,
+    /// Texts that it needs.
+    pub(super) required: Vec<Required>,
 }
 
 /// Checks a condition. `has` and the like must not be expanded in it.
@@ -40,6 +42,7 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
             warnings: Vec::new(),
             variables: Vec::new(),
             patterns: Vec::new(),
+            required: Vec::new(),
         },
     };
     let found = walk.type_of(expression);
@@ -74,6 +77,7 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
         };
         walk.checked.warnings.push(remark);
     }
+    walk.checked.required = domains::required(expression, |part| walk.at(part));
     walk.checked
 }
 
@@ -267,6 +271,9 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
+        for never in domains::never_holds(call) {
+            self.defect(never.literal, "never-matches", never.message, never.help);
+        }
         let arguments = call.args.as_slice();
         match (call.func_name.as_str(), call.target.as_deref(), arguments) {
             (operators::LOGICAL_AND | operators::LOGICAL_OR, None, _) => {

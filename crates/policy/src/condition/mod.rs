@@ -4,6 +4,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `check` | types, names and bounds, over the tree as it was written |
+//! | `domains` | values that members never have, and texts that a condition needs |
 //! | `types` | the types of expressions and variables |
 //! | `environment` | the values of one decision, made when a condition first reads them |
 //! | `arguments` | the arguments of a call, read without rounding a number |
@@ -21,6 +22,8 @@ mod arguments;
 mod check;
 #[cfg(feature = "cel")]
 mod comparison;
+#[cfg(feature = "cel")]
+mod domains;
 #[cfg(feature = "cel")]
 mod environment;
 #[cfg(feature = "cel")]
@@ -49,6 +52,15 @@ pub(crate) struct Remark {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) help: String,
+}
+
+/// Texts without one of which, at a path such as `caller.kind`, a condition is false.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Required {
+    pub(crate) path: String,
+    pub(crate) texts: Vec<String>,
+    /// The byte of the condition at which they stand, counted from 0.
+    pub(crate) at: usize,
 }
 
 /// A condition that could not be evaluated. Holds no value of the call.

@@ -12,7 +12,7 @@ use super::check::{Checked, check};
 use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
 use super::size::too_large;
-use super::{ConditionError, Remark, typed_operators};
+use super::{ConditionError, Remark, Required, typed_operators};
 
 /// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -32,6 +32,7 @@ pub(crate) struct Condition {
     is_compared: bool,
     patterns: Arc<[(String, Regex)]>,
     variables: Vec<(&'static str, usize)>,
+    required: Vec<Required>,
     constant: Option<bool>,
 }
 
@@ -62,6 +63,7 @@ impl Condition {
             warnings,
             variables,
             patterns,
+            required,
         } = check(&written, &info);
         if !defects.is_empty() {
             return Err(defects);
@@ -77,6 +79,7 @@ impl Condition {
             is_compared,
             patterns: patterns.into(),
             variables,
+            required,
             constant: None,
         };
         if condition.variables.is_empty() {
@@ -106,6 +109,11 @@ impl Condition {
     /// Returns the byte at which the condition reads the tool's annotations, if it does.
     pub(crate) fn reads_annotations(&self) -> Option<usize> {
         self.reads(&["annotations"])
+    }
+
+    /// Returns the texts without one of which, each at its path, the condition is false.
+    pub(crate) fn required(&self) -> &[Required] {
+        &self.required
     }
 
     /// Returns the truth of a condition that reads nothing.

@@ -5,6 +5,7 @@
 //! matches decides. An error in a condition fails closed: a rule that restricts matches, a rule that loosens does not.
 
 mod decide;
+mod never;
 mod order;
 mod plan_reader;
 mod read;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::Rule;
+use super::{Decision, Phase, Rule};
 use crate::document::Reader;
 
 /// The most rules of one server that are left for CEL, so that a decision stays near 0.1 ms.
 const MAX_EVALUATED: usize = 100;
 /// The most rules whose order is compared pair by pair.
 const MAX_COMPARED: usize = 2_000;
+/// The most patterns of one rule that are looked up among those of several others.
+const MAX_PATTERNS: usize = 64;
 
 /// Names rules that can never match, because an earlier one takes all that they take; and rules with one name.
 pub(super) fn check(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
@@ -25,29 +27,11 @@ pub(super) fn check(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
             );
         }
     }
-    let unconditional: Vec<&Rule> = rules
-        .iter()
-        .map(|(rule, _)| rule)
-        .filter(|rule| rule.is_unconditional())
-        .take(MAX_COMPARED)
-        .collect();
+    let hiding = Hiding::of(rules);
     for (rule, start) in rules {
-        let hidden_by = unconditional
-            .iter()
-            .take_while(|other| other.line < rule.line)
-            .find(|other| other.hides(rule));
-        if let Some(other) = hidden_by {
+        if let Some((message, help)) = hiding.hides(rule) {
             reader.rule = Some(rule.name.clone());
-            let message = format!(
-                "the rule never matches: `{}` in line {} takes all its calls",
-                other.name, other.line
-            );
-            reader.defect(
-                *start,
-                "never-matches",
-                message,
-                "put it before that rule, or take it out",
-            );
+            reader.defect(*start, "never-matches", message, help);
         }
     }
     reader.rule = None;
@@ -76,10 +60,118 @@ fn check_cost(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
     }
 }
 
+/// The rules that may take all calls or questions of others.
+struct Hiding<'r> {
+    /// Those that take each call or question that their patterns fit, in their order.
+    unconditional: Vec<&'r Rule>,
+    /// Those of them that refuse calls before they are made.
+    refusing: Vec<&'r Rule>,
+    /// Those that let calls go on to their servers, with or without a condition.
+    admitting: Vec<&'r Rule>,
+}
+
+impl<'r> Hiding<'r> {
+    fn of(rules: &'r [(Rule, usize)]) -> Self {
+        let all = || rules.iter().map(|(rule, _)| rule);
+        let unconditional = all().filter(|rule| rule.takes_all()).take(MAX_COMPARED);
+        let unconditional: Vec<&Rule> = unconditional.collect();
+        let refusing = unconditional.iter().copied();
+        let refusing = refusing.filter(|rule| {
+            rule.phase == Phase::Admission && matches!(rule.decision, Decision::Refuse(_))
+        });
+        let refusing = refusing.collect();
+        let admitting =
+            all().filter(|rule| matches!(rule.decision, Decision::Allow | Decision::Approve(_)));
+        Self {
+            admitting: admitting.collect(),
+            refusing,
+            unconditional,
+        }
+    }
+
+    /// Returns why a rule never matches, and what to do; `None` where it may.
+    fn hides(&self, rule: &Rule) -> Option<(String, &'static str)> {
+        let earlier = self.unconditional.iter().copied();
+        let earlier = earlier.take_while(|other| other.line < rule.line);
+        let earlier = earlier.filter(|other| other.phase == rule.phase);
+        let earlier: Vec<&Rule> = earlier.collect();
+        if let Some(other) = earlier.iter().find(|other| other.covers(rule)) {
+            let message = format!(
+                "the rule never matches: `{}` in line {} takes all its calls",
+                other.name, other.line
+            );
+            return Some((message, "put it before that rule, or take it out"));
+        }
+        if let Some(other) = self.refusal_of(rule) {
+            let message = format!(
+                "the rule never matches: `{}` in line {} refuses all its calls before they are made",
+                other.name, other.line
+            );
+            return Some((message, "take it out, or let that rule refuse fewer calls"));
+        }
+        let names = covered_by(rule, &earlier)?;
+        let message = format!(
+            "the rule never matches: {} take all its calls",
+            names.join(" and ")
+        );
+        Some((message, "put it before these rules, or take it out"))
+    }
+
+    /// Returns the rule that refuses all calls in which this one would be asked about a question.
+    fn refusal_of(&self, rule: &Rule) -> Option<&'r Rule> {
+        if rule.phase != Phase::Asking {
+            return None;
+        }
+        let is_first = |refusing: &Rule| {
+            let mut before = self.admitting.iter();
+            !before.any(|other| other.line < refusing.line && other.may_meet(rule))
+        };
+        let mut refusing = self.refusing.iter().copied();
+        refusing.find(|other| other.covers(rule) && is_first(other))
+    }
+}
+
+/// Returns the names of the rules that take all calls of another together, by its patterns; `None` where they do not.
+fn covered_by(rule: &Rule, earlier: &[&Rule]) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut pairs = 0;
+    for server in &rule.servers {
+        for pattern in rule.targets.patterns() {
+            pairs += 1;
+            if pairs > MAX_PATTERNS {
+                return None;
+            }
+            let other = earlier.iter().find(|other| {
+                other.servers.iter().any(|wide| wide.covers(server))
+                    && other.targets.covers_pattern(pattern)
+            })?;
+            let name = format!("`{}` in line {}", other.name, other.line);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    // An empty list is told of where it stands.
+    (!names.is_empty()).then_some(names)
+}
+
 impl Rule {
-    /// Returns `true` if this rule takes all that a later one would.
-    fn hides(&self, later: &Self) -> bool {
-        self.phase == later.phase && self.covers(later)
+    /// Returns `true` if the rule decides about each call or question that its patterns fit.
+    fn takes_all(&self) -> bool {
+        let refuses_all = match &self.decision {
+            Decision::Refuse(refusal) => ["form", "url"]
+                .iter()
+                .all(|mode| refusal.modes.iter().any(|known| known == mode)),
+            Decision::Allow | Decision::Approve(_) | Decision::Ask(_) => false,
+        };
+        self.condition.is_none() && (!self.needs_question || refuses_all)
+    }
+
+    /// Returns `true` if some call may be the one's and the other's.
+    fn may_meet(&self, other: &Self) -> bool {
+        let mut servers = self.servers.iter();
+        servers.any(|one| other.servers.iter().any(|other| one.may_meet(other)))
+            && self.targets.may_meet(&other.targets)
     }
 
     fn covers(&self, other: &Self) -> bool {

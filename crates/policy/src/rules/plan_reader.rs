@@ -122,8 +122,16 @@ impl RuleReader<'_> {
                 delegate_to.extend(self.people.addressee(reader, item, "delegate-to"));
             }
         }
+        let ask = ask?;
+        self.may_log_in(
+            reader,
+            &ask,
+            &escalate,
+            &delegate_to,
+            table["ask"].span().start,
+        );
         Some(Plan {
-            ask: ask?,
+            ask,
             deadline,
             remind,
             escalate,
@@ -145,9 +153,14 @@ impl RuleReader<'_> {
         to: &Addressee,
         at: usize,
     ) {
+        let to_all = std::slice::from_ref(to);
         let (known, _) = self.people.reach(asked);
-        let (added, is_open) = self.people.reach(std::slice::from_ref(to));
-        if asked.contains(to) || (!is_open && added.is_subset(&known)) {
+        let (added, _) = self.people.reach(to_all);
+        // A person whom a claim adds is asked already where the same claim does.
+        let (claims, added_claims) = (self.people.claims_of(asked), self.people.claims_of(to_all));
+        let is_known =
+            *to != Addressee::Caller && added.is_subset(&known) && added_claims.is_subset(&claims);
+        if asked.contains(to) || is_known {
             let message = format!("this step adds no one: `{to}` is asked already");
             reader.defect(
                 at,
@@ -155,6 +168,37 @@ impl RuleReader<'_> {
                 message,
                 "escalate to another person, or remove the step",
             );
+        }
+    }
+
+    /// Refuses a plan of which too few people may log in. Whom a claim adds is not known here.
+    fn may_log_in(
+        &self,
+        reader: &mut Reader<'_>,
+        ask: &Ask,
+        escalate: &[Escalation],
+        delegate_to: &[Addressee],
+        at: usize,
+    ) {
+        let Some(allow) = &self.allow else {
+            return;
+        };
+        let mut to = ask.to.clone();
+        to.extend(escalate.iter().map(|step| step.to.clone()));
+        let (asked, is_asked_open) = self.people.reach(&to);
+        let (allowed, is_allowed_open) = self.people.reach(allow);
+        if is_asked_open || is_allowed_open {
+            return;
+        }
+        let can = asked.intersection(&allowed).count();
+        let may_hand_on = can > 0 && !delegate_to.is_empty();
+        if can < usize::from(ask.need.get()) && !may_hand_on {
+            let message = format!(
+                "{} must agree, and {can} of those who are asked may log in",
+                ask.need
+            );
+            let help = "`allow` of [login] names who may: add them there, or ask others";
+            reader.defect(at, "no-addressee", message, help);
         }
     }
 

@@ -6,8 +6,8 @@ use super::decide::Index;
 use super::rule_reader::RuleReader;
 use super::{Rules, order};
 use crate::defect::RuleDefect;
-use crate::document::{Reader, key_start};
-use crate::people::People;
+use crate::document::{Reader, Value, key_start};
+use crate::people::{Addressee, People};
 
 /// The largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -128,6 +128,7 @@ impl Rules {
         let servers =
             servers.map(|table| table.keys().map(|key| key.get_ref().to_string()).collect());
         let mut all = RuleReader::new(&people, servers);
+        all.allow = allowed(file);
         let tables = file
             .get("rules")
             .and_then(|value| reader.list(value, "rules"))
@@ -157,6 +158,23 @@ impl Rules {
         };
         finish(reader, Some(rules), tables.len())
     }
+}
+
+/// Returns those who may log in; `None` where the file lets in everybody whom it names, or people answer in Slack too.
+fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
+    let table = |name: &str| file.get(name)?.get_ref().as_table();
+    if table("channels").is_some_and(|channels| channels.contains_key("slack")) {
+        return None;
+    }
+    let allow = table("login")?.get("allow")?.get_ref().as_array()?;
+    let named = |value: &Value<'_>| match value.get_ref().as_str()?.split_once(':')? {
+        ("person", name) => Some(Addressee::Person(name.to_owned())),
+        ("group", name) => Some(Addressee::Group(name.to_owned())),
+        _ => None,
+    };
+    // What is wrong there is told by whoever reads the login.
+    let all: Vec<Addressee> = allow.iter().map(named).collect::<Option<_>>()?;
+    (!all.is_empty()).then_some(all)
 }
 
 fn finish(reader: Reader<'_>, rules: Option<Rules>, count: usize) -> Loaded {

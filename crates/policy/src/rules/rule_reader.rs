@@ -2,6 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::never::{Patterns, Place};
 use super::plan_reader::choice;
 use super::targets::{Target, Targets};
 use super::{Approval, Decision, OnError, OnTimeout, Phase, Refusal, Rule};
@@ -9,7 +10,7 @@ use crate::condition::{Condition, Interner};
 use crate::defect::nearest;
 use crate::document::{Reader, Value, key_start};
 use crate::glob::Glob;
-use crate::people::People;
+use crate::people::{Addressee, People};
 
 const RULE_KEYS: [&str; 22] = [
     "name",
@@ -41,6 +42,8 @@ pub(super) struct RuleReader<'p> {
     pub(super) people: &'p People,
     /// The names of servers, where the file has any.
     servers: Option<Vec<String>>,
+    /// Those who may log in, where the file names them and they answer nowhere else.
+    pub(super) allow: Option<Vec<Addressee>>,
     names: Interner,
 }
 
@@ -50,6 +53,7 @@ impl<'p> RuleReader<'p> {
         Self {
             people,
             servers,
+            allow: None,
             names: Interner::default(),
         }
     }
@@ -108,6 +112,18 @@ impl<'p> RuleReader<'p> {
         };
         if let Some(condition) = &condition {
             check_condition(reader, table, condition, &decision);
+            if let Some((text, value)) = table
+                .get("when")
+                .and_then(|value| Some((value.get_ref().as_str()?, value)))
+            {
+                let patterns = Patterns {
+                    servers: &servers,
+                    targets: &targets,
+                    people: self.people,
+                };
+                let span = value.span();
+                patterns.check(reader, condition, &Place { span, text });
+            }
         }
         let usual = if decision.restricts() {
             OnError::Match

@@ -47,16 +47,56 @@ impl Targets {
         }
     }
 
-    /// Returns `true` if it is certain that these are all calls of `other` too.
-    pub(super) fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
+    /// Returns `true` if some call of these has this name.
+    pub(super) fn may_name(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(targets) => targets.iter().any(|target| target.name.matches(name)),
+        }
+    }
+
+    /// Returns `true` if some call of these is of this kind.
+    pub(super) fn has_kind(&self, kind: CallKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(targets) => targets.iter().any(|target| target.kind == kind),
+        }
+    }
+
+    /// Returns the patterns; `None` for every call.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = Option<&Target>> {
+        let (all, named) = match self {
+            Self::All => (Some(None), [].as_slice()),
+            Self::Named(targets) => (None, targets.as_slice()),
+        };
+        all.into_iter().chain(named.iter().map(Some))
+    }
+
+    /// Returns `true` if it is certain that all calls of one pattern are among these; `None` stands for every call.
+    pub(super) fn covers_pattern(&self, pattern: Option<&Target>) -> bool {
+        match (self, pattern) {
             (Self::All, _) => true,
-            (Self::Named(_), Self::All) => false,
-            (Self::Named(wide), Self::Named(narrow)) => narrow.iter().all(|narrow| {
-                wide.iter()
-                    .any(|wide| wide.kind == narrow.kind && wide.name.covers(&narrow.name))
+            (Self::Named(_), None) => false,
+            (Self::Named(wide), Some(narrow)) => wide
+                .iter()
+                .any(|wide| wide.kind == narrow.kind && wide.name.covers(&narrow.name)),
+        }
+    }
+
+    /// Returns `true` if some call may be among both.
+    pub(super) fn may_meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) | (_, Self::All) => true,
+            (Self::Named(one), Self::Named(other)) => one.iter().any(|one| {
+                let mut other = other.iter();
+                other.any(|other| one.kind == other.kind && one.name.may_meet(&other.name))
             }),
         }
+    }
+
+    /// Returns `true` if it is certain that these are all calls of `other` too.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        other.patterns().all(|narrow| self.covers_pattern(narrow))
     }
 }
 

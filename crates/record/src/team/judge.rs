@@ -69,9 +69,15 @@ impl Record {
             next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
         }
         let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
-        if let (TeamAct::Fill { answers, .. }, true) = (act, team.is_approval && is_new) {
+        if let (TeamAct::Fill { answers, .. }, true) = (act, is_new)
+            && let Some((_, members)) = audit.first_mut()
+        {
+            let fields = names_of(*answers);
+            if !fields.is_empty() {
+                members["fields"] = fields.into();
+            }
             let edited = edited_arguments(row, *answers);
-            if let (Some((_, members)), false) = (audit.first_mut(), edited.is_empty()) {
+            if team.is_approval && !edited.is_empty() {
                 members["edited"] = edited.into();
             }
         }
@@ -124,14 +130,12 @@ impl Record {
                 content: sealed.transpose()?,
             };
             next.erase();
-            // Judged above: the row alone says nothing against it.
-            after.team = None;
             let Ok(Stepped {
                 row: after,
                 seen,
                 audit: ends,
                 durability,
-            }) = after.step(&step, now)
+            }) = after.step_judged(&step, now)
             else {
                 return Ok(Err(Denied::Ended));
             };
@@ -193,6 +197,15 @@ fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
         // Not an act's.
         Ending::TimedOut | Ending::Withdrawn => None,
     }
+}
+
+/// Returns the names of the fields that were filled in, never their values.
+fn names_of(answers: Option<&Answers>) -> Vec<String> {
+    let answers = answers.map(Answers::to_value);
+    let answers = answers.as_ref().and_then(Value::as_object);
+    answers
+        .map(|answers| answers.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
 /// Returns JSON Pointers to the arguments of the call that this approval changes.

@@ -217,6 +217,10 @@ async fn two_agree(record: &Arc<Record>) {
     assert_eq!(told[1]["by"], "person:eve");
     assert_eq!(told[1]["reason"], "not-addressed");
     assert!(told[3]["rule"] == "deploys" && told[3]["by"] == "person:ada");
+    assert_eq!(told[3]["fields"], serde_json::json!(["name"]));
+    // The end names the rule, too.
+    assert_eq!(told[7]["rule"], "deploys");
+    assert_eq!(told[7]["by"], "person:ada, person:bob");
     assert!(!serde_json::to_string(&told).unwrap().contains("Ada\""));
 }
 
@@ -322,7 +326,11 @@ async fn a_question_is_not_handed_on_where_too_few_would_be_left_and_comes_back_
 #[tokio::test]
 async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
     let record = record(Arc::new(Memory::default()));
-    let (id, _told) = create(&record, &asked_of("r1")).await;
+    let approval = NewQuestion {
+        team: Some(team("r1").for_approval().to_plan().unwrap()),
+        ..asked("Who?")
+    };
+    let (id, _told) = create(&record, &approval).await;
     let long = "x".repeat(2_001);
     for text in ["", "  ", &long] {
         let acted = record
@@ -360,6 +368,10 @@ async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
         .unwrap()
         .unwrap();
     assert_eq!(replies, [r#"{"action":"decline"}"#]);
+    let told = events(&record).await;
+    let declined = told.iter().find(|event| event["event"] == "declined");
+    let declined = declined.unwrap();
+    assert!(declined["rule"] == "deploys" && declined["approval"] == true);
 }
 
 #[tokio::test]

@@ -9,12 +9,13 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::StoreError;
 use mcp_elicit_record::{KeyFileError, key_files};
 use serde_json::Value;
 
 mod open;
+mod people;
 mod sessions;
 mod show;
 
@@ -97,8 +98,24 @@ enum InboxCommand {
         #[command(subcommand)]
         act: SessionsCommand,
     },
+    /// List the people who logged in, or release one from the subject of their first login
+    People {
+        #[command(subcommand)]
+        act: Option<PeopleCommand>,
+    },
     /// Replace the API's token; programs that use it must read it again. Browsers stay signed in
     Rotate,
+}
+
+#[derive(Debug, Subcommand)]
+enum PeopleCommand {
+    /// List people with the subjects that they are bound to
+    List,
+    /// Release a person from a subject, which has changed at the issuer: the next login by mail address binds them again. Their sessions end
+    Unbind {
+        /// The name in [people]
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,7 +127,7 @@ enum SessionsCommand {
         /// Its id, as the list has it
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All sessions and every unused login link
+        /// All sessions, those of people who log in among them, and every unused login link
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -136,6 +153,9 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         }
         InboxCommand::Sessions { act } => {
             return sessions::run(&args.known_folder()?, act, args.json).await;
+        }
+        InboxCommand::People { act } => {
+            return people::run(&args.known_folder()?, act.as_ref(), args.json).await;
         }
         InboxCommand::Rotate => return rotate(&args.known_folder()?).await,
         InboxCommand::Watch => return watch(&args).await,
@@ -208,6 +228,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         }
         InboxCommand::Open { .. }
         | InboxCommand::Sessions { .. }
+        | InboxCommand::People { .. }
         | InboxCommand::Rotate
         | InboxCommand::Watch => Ok(Exit::Done),
     }
@@ -288,6 +309,11 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
 /// Writes an audit event for what was done. A failure is reported, and does not undo it.
 pub(super) async fn note(folder: &StateFolder, event: Event) {
     warn_if_not_noted(direct_record::note(folder, event, None).await);
+}
+
+/// Writes audit events for what was done, where there is a record. A failure is reported, and does not undo it.
+async fn note_all(folder: &StateFolder, events: &[(Event, Details<'_>)]) {
+    warn_if_not_noted(direct_record::note_all(folder, events).await);
 }
 
 /// Writes into the audit what a command did with the thing of this id.

@@ -27,7 +27,7 @@ use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{CurrentCaller, ProofKind, ProvenCaller};
+use crate::callers::{CurrentCaller, ProofKind, ProvenCaller, Unauthenticated};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
@@ -187,21 +187,29 @@ impl McpEndpoint {
         }
         let from = from.map(|Extension(ConnectInfo(from))| from.ip());
         let callers = &self.runtime.callers;
-        let caller = callers.identify(headers, from, &self.resources).await;
-        caller.map_err(|refused| {
-            tracing::debug!(server = %self.server.settings.server, %refused, "a request without a caller");
-            Box::new(refused.response(resource, callers.issuer()))
-        })
+        match callers.identify(headers, from, &self.resources).await {
+            Ok(caller) => Ok(caller),
+            Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
+        }
     }
 
-    /// Asks the issuer again about the tokens of callers that wait for something, where it may have ended them.
+    /// Returns the response to a request that proves no caller, which is written down.
+    async fn refusal(&self, refused: Unauthenticated, resource: &Resource) -> Response {
+        let callers = &self.runtime.callers;
+        let server = &self.server.settings.server;
+        let noted = callers.note_refused(&self.runtime.record, server, refused);
+        noted.await;
+        refused.response(resource, callers.issuer())
+    }
+
+    /// Asks the issuer again about the tokens of callers that wait for something or listen, where it may have ended them.
     #[cfg(feature = "teams")]
     async fn ask_again(&self) {
         // Under the lock: a session that is held here would count as served, and make no room for another.
         let callers: BTreeSet<String> = self
             .sessions()
             .values()
-            .filter(|held| held.has_work())
+            .filter(|held| held.has_work() || held.client.is_listened_to())
             .map(|held| held.principal.clone())
             .collect();
         let asked = callers
@@ -224,8 +232,9 @@ impl McpEndpoint {
             keep
         });
         for held in expired {
-            // The same caller collects the results with its next token.
+            // The same caller collects the results with its next token, and opens the session's stream with it.
             held.pool.hand_back();
+            held.client.hang_up();
         }
         for held in ended {
             held.end();
@@ -574,9 +583,8 @@ async fn post(
         Err(response) => return *response,
     };
     // The body may have taken its time, and the caller's key may have been revoked meanwhile.
-    let callers = &endpoint.runtime.callers;
-    if let Err(refused) = callers.check_again(caller.binding()) {
-        return refused.response(&resource, callers.issuer());
+    if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
+        return endpoint.refusal(refused, &resource).await;
     }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::api_tokens;
 use mcp_elicit_oidc::Provider;
 use mcp_elicit_record::clock::now;
 use sha2::{Digest as _, Sha256};
@@ -49,7 +50,7 @@ impl TokenExchange {
     /// Returns the `Authorization` for the server in place of a caller's.
     ///
     /// # Errors
-    /// When the issuer gives none, in words.
+    /// When the caller has no token but an API key, which is nobody's but the gateway's, or the issuer gives none. In words.
     pub(super) async fn authorization(
         &self,
         callers: &HeaderValue,
@@ -57,6 +58,12 @@ impl TokenExchange {
         let Some(token) = bearer(callers) else {
             return Ok(None);
         };
+        if api_tokens::has_prefix(token) {
+            return Err(
+                "no token for the server: a caller with an API key has no token to exchange"
+                    .to_owned(),
+            );
+        }
         let digest: Digest = Sha256::digest(token.as_bytes()).into();
         let now = now();
         let known = self.exchanged().get(&digest).cloned();

@@ -35,6 +35,8 @@ pub struct LoggedIn {
     pub signed_in: SignedIn,
     /// Devices that have ended by it.
     pub devices: Vec<Device>,
+    /// `true` if it is the first of a person of the file, who is bound to this subject from now on.
+    pub is_bound: bool,
 }
 
 impl std::fmt::Debug for LoggedIn {
@@ -139,6 +141,9 @@ impl Logins {
             if table.sessions.len() >= MOST {
                 return Ok(Err(LoginRefused::TooMany));
             }
+            let entry = people.people.get(&person);
+            let is_bound = entry.is_some_and(|entry| entry.subject.is_none())
+                && !table.people.contains_key(&person);
             table.note(&person, identity, seconds_now);
             let session = LoginSession {
                 digest: hash(&cookie),
@@ -166,6 +171,7 @@ impl Logins {
                 cookie,
                 signed_in,
                 devices,
+                is_bound,
             }))
         })
     }
@@ -400,8 +406,12 @@ fn admitted(
     } else {
         allow.iter().any(is_in)
     };
+    let mail = identity.mail.as_deref();
+    let of_mail = mail.and_then(|mail| people.find("", mail));
     if may {
         Ok(person)
+    } else if of_mail.is_some_and(|name| table.people.contains_key(name)) {
+        Err(LoginRefused::BoundToAnother)
     } else {
         Err(LoginRefused::NotAllowed)
     }

@@ -81,7 +81,7 @@ fn a_mailbox_that_changes_hands_is_another_person() {
     let stranger = identity("s-2", Some("ada@example.com"), &[]);
     assert_eq!(
         log_in(&logins, &stranger, 0).unwrap_err(),
-        LoginRefused::NotAllowed
+        LoginRefused::BoundToAnother
     );
     // An administrator releases the name.
     assert!(logins.unbind("ada").unwrap() && !logins.unbind("ada").unwrap());

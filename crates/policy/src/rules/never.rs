@@ -1,0 +1,122 @@
+//! Rules of which no call can be: their condition says one thing, and their patterns or another part of it say another.
+
+use std::ops::Range;
+
+use mcp_elicit_core::wire::CallKind;
+
+use super::targets::Targets;
+use crate::condition::{Condition, Required};
+use crate::defect::nearest;
+use crate::document::Reader;
+use crate::glob::Glob;
+use crate::people::People;
+
+/// The parts of a rule that its condition has to agree with.
+pub(super) struct Patterns<'r> {
+    pub(super) servers: &'r [Glob],
+    pub(super) targets: &'r Targets,
+    pub(super) people: &'r People,
+}
+
+/// Where the text of a condition stands.
+pub(super) struct Place<'r> {
+    pub(super) span: Range<usize>,
+    pub(super) text: &'r str,
+}
+
+impl Patterns<'_> {
+    /// Names the conjuncts of a condition with which no call can be the rule's.
+    pub(super) fn check(&self, reader: &mut Reader<'_>, condition: &Condition, place: &Place<'_>) {
+        let all = condition.required();
+        for (number, one) in all.iter().enumerate() {
+            let why = self
+                .disagrees(one)
+                .or_else(|| contradicts(&all[..number], one));
+            if let Some((message, help)) = why {
+                let at = reader.inside_text(place.span.clone(), place.text, one.at);
+                reader.defect(at, "never-matches", message, help);
+            }
+        }
+    }
+
+    /// Returns why no call of the rule has one of these texts, and what to do.
+    fn disagrees(&self, one: &Required) -> Option<(String, String)> {
+        let texts = one.texts.iter().map(String::as_str);
+        let mut texts = texts.filter(|text| !text.is_empty());
+        let named = words(&one.texts);
+        match one.path.as_str() {
+            "tool" if !one.texts.iter().any(|text| self.targets.may_name(text)) => Some((
+                format!("the rule is not for {named}, so it never matches"),
+                "the patterns of `tool` take other names".to_owned(),
+            )),
+            "server" if !one.texts.iter().any(|text| self.is_for_server(text)) => Some((
+                format!("the rule is not for {named}, so it never matches"),
+                "the patterns of `server` take other names".to_owned(),
+            )),
+            "method" => {
+                let kinds = one.texts.iter().filter_map(|text| kind_of(text));
+                let mut kinds = kinds.peekable();
+                // Others are told of as words that no method is.
+                kinds.peek()?;
+                (!kinds.any(|kind| self.targets.has_kind(kind))).then(|| {
+                    (
+                        format!("the rule is not for {named}, so it never matches"),
+                        "the patterns of `tool` are for other methods".to_owned(),
+                    )
+                })
+            }
+            // Without people in the file, keys may be for anybody.
+            "caller.person" if !self.people.people.is_empty() => {
+                let known = self.people.people.keys().map(String::as_str);
+                let first = texts.next()?;
+                let is_known = |text: &str| text.is_empty() || self.people.is_person(text);
+                (!one.texts.iter().any(|text| is_known(text))).then(|| {
+                    let help = match nearest(first, known) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "the people are those of [people.NAME]".to_owned(),
+                    };
+                    (format!("no person is named {named}"), help)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_for_server(&self, name: &str) -> bool {
+        self.servers.iter().any(|server| server.matches(name))
+    }
+}
+
+/// Returns why a conjunct is never true together with one before it, and what to do. Arguments and fields may be of any type, and a comparison
+/// with another type is an error, so nothing is said of them.
+fn contradicts(before: &[Required], one: &Required) -> Option<(String, String)> {
+    let root = one.path.split('.').next().unwrap_or_default();
+    if matches!(root, "arguments" | "fields") {
+        return None;
+    }
+    let mut same = before.iter().filter(|other| other.path == one.path);
+    let other = same.find(|other| !one.texts.iter().any(|text| other.texts.contains(text)))?;
+    let message = format!(
+        "`{}` is never {} and {} at once",
+        one.path,
+        words(&other.texts),
+        words(&one.texts)
+    );
+    Some((message, "join them with `||`, or with `in`".to_owned()))
+}
+
+fn words(texts: &[String]) -> String {
+    let quoted = texts
+        .iter()
+        .map(|text| format!("`{}`", text.escape_debug()));
+    quoted.collect::<Vec<_>>().join(" or ")
+}
+
+fn kind_of(method: &str) -> Option<CallKind> {
+    Some(match method {
+        "tools/call" => CallKind::Tool,
+        "prompts/get" => CallKind::Prompt,
+        "resources/read" => CallKind::Resource,
+        _ => return None,
+    })
+}
