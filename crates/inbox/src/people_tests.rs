@@ -277,6 +277,11 @@ impl<'a> Person<'a> {
 
     /// Fills the form in and sends it, by way of the review.
     async fn fill(&self, name: &str) -> Reply {
+        self.fill_and_send(name, "").await
+    }
+
+    /// The same with more in the form that is sent.
+    async fn fill_and_send(&self, name: &str, more: &str) -> Reply {
         let reviewed = self.press("review", &format!("&f0={name}")).await;
         assert_eq!(
             reviewed.header("location"),
@@ -286,7 +291,7 @@ impl<'a> Person<'a> {
         let (_, rest) = review.body.split_once("name=\"seen\" value=\"").unwrap();
         let seen = rest.split('"').next().unwrap();
         let form = format!(
-            "csrf={}&version={}&seen={seen}",
+            "csrf={}&version={}&seen={seen}{more}",
             review.csrf(),
             version(&review)
         );
@@ -909,4 +914,37 @@ async fn the_installed_app_has_a_manifest_a_worker_and_icons() {
         (&manifest["display"], &manifest["scope"]),
         (&"standalone".into(), &"../".into())
     );
+}
+
+#[tokio::test]
+async fn who_allows_a_credential_is_in_the_audit_by_name_and_the_value_is_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let record = record();
+    let hour = Duration::from_hours(1);
+    let asked = vec!["ada".to_owned()];
+    let caller = TeamCaller {
+        person: Some("cy".to_owned()),
+        ..TeamCaller::default()
+    };
+    let team = Team::new("deploys", "r", caller, &plan(1), asked, hour);
+    let form = serde_json::json!({"type": "object", "required": ["password"], "properties": {
+        "password": {"type": "string"}}});
+    let plan = Some(team.to_plan().unwrap());
+    let id = sample::raised_with_form(&record, plan, "{}", &form).await;
+    let rig = inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour);
+    let ada = Person::enter(&rig, "ada").await;
+    let refused = ada.fill_and_send("secret-tree", "").await;
+    assert!(phase(&rig).await.is_open(), "{}", refused.body);
+    let done = ada.fill_and_send("secret-tree", "&allow=yes").await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert_eq!(phase(&rig).await, Phase::Answered);
+    let allowed = audited(&rig, "insisted").await;
+    let [entry] = allowed.as_slice() else {
+        panic!("{allowed:?}");
+    };
+    assert!(entry.contains("person:ada"), "{entry}");
+    let answered = audited(&rig, "answered").await;
+    assert!(!answered.is_empty());
+    let all = [allowed, answered].concat();
+    assert!(!all.iter().any(|entry| entry.contains("secret-tree")));
 }

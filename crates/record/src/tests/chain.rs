@@ -55,7 +55,10 @@ async fn a_chain_of_an_older_version_goes_on_with_a_key() {
     let path = folder.path().join("record.sqlite");
     let note = |store: Sqlite| async move {
         let entry = audit::event_entry(audit::Event::Login, &audit::Details::by("page"), clock());
-        store.write(Arc::new(vec![Write::Note(entry)])).await.unwrap();
+        store
+            .write(Arc::new(vec![Write::Note(entry)]))
+            .await
+            .unwrap();
         store
     };
     note(Sqlite::at(&path)).await;
