@@ -68,7 +68,7 @@ pub(crate) fn entry(event: Event, row: &Row, now: Timestamp) -> String {
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
-/// What an event that is not a step of a question tells, besides its kind and time. Never a value, a secret or a token.
+/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Details<'a> {
     /// The question.
@@ -94,7 +94,7 @@ pub struct Details<'a> {
 }
 
 impl<'a> Details<'a> {
-    /// What is done by this actor.
+    /// The details of an act of this actor.
     pub fn by(actor: &'a str) -> Self {
         Self {
             by: Some(actor),

@@ -18,22 +18,27 @@ pub(super) struct Patterns<'r> {
     pub(super) people: &'r People,
 }
 
-/// Where the text of a condition stands.
-pub(super) struct Place<'r> {
+/// The text of a condition, and its span in the file.
+pub(super) struct ConditionText<'r> {
     pub(super) span: Range<usize>,
     pub(super) text: &'r str,
 }
 
 impl Patterns<'_> {
     /// Names the conjuncts of a condition with which no call can be the rule's.
-    pub(super) fn check(&self, reader: &mut Reader<'_>, condition: &Condition, place: &Place<'_>) {
+    pub(super) fn check(
+        &self,
+        reader: &mut Reader<'_>,
+        condition: &Condition,
+        source: &ConditionText<'_>,
+    ) {
         let all = condition.required();
         for (number, one) in all.iter().enumerate() {
             let why = self
                 .disagrees(one)
                 .or_else(|| contradicts(&all[..number], one));
             if let Some((message, help)) = why {
-                let at = reader.inside_text(place.span.clone(), place.text, one.at);
+                let at = reader.inside_text(source.span.clone(), source.text, one.at);
                 reader.defect(at, "never-matches", message, help);
             }
         }
