@@ -283,8 +283,8 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     let audit = String::from_utf8(audit.stdout).unwrap();
     assert!(
         audit.lines().count() == 1
-            && audit.contains("by push service, device ")
-            && audit.contains(" of bob"),
+            && audit.contains("  of bob  device ")
+            && audit.contains("by push service"),
         "{audit}"
     );
     // The end takes the place of the first message.

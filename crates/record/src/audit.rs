@@ -94,7 +94,7 @@ pub struct Details<'a> {
 }
 
 impl<'a> Details<'a> {
-    /// Returns the details of an event by this actor.
+    /// The details of an act of this actor.
     pub fn by(actor: &'a str) -> Self {
         Self {
             by: Some(actor),

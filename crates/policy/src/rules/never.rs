@@ -30,7 +30,7 @@ impl Patterns<'_> {
         &self,
         reader: &mut Reader<'_>,
         condition: &Condition,
-        place: &ConditionText<'_>,
+        source: &ConditionText<'_>,
     ) {
         let all = condition.required();
         for (number, one) in all.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Patterns<'_> {
                 .disagrees(one)
                 .or_else(|| contradicts(&all[..number], one));
             if let Some((message, help)) = why {
-                let at = reader.inside_text(place.span.clone(), place.text, one.at);
+                let at = reader.inside_text(source.span.clone(), source.text, one.at);
                 reader.defect(at, "never-matches", message, help);
             }
         }

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::never::{Patterns, Place};
+use super::never::{ConditionText, Patterns};
 use super::plan_reader::choice;
 use super::targets::{Target, Targets};
 use super::{Approval, Decision, OnError, OnTimeout, Phase, Refusal, Rule};
@@ -122,7 +122,7 @@ impl<'p> RuleReader<'p> {
                     people: self.people,
                 };
                 let span = value.span();
-                patterns.check(reader, condition, &Place { span, text });
+                patterns.check(reader, condition, &ConditionText { span, text });
             }
         }
         let usual = if decision.restricts() {
