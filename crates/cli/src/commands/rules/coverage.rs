@@ -40,9 +40,13 @@ pub(crate) struct CoverageArgs {
 const EXAMPLES: &str = r#"Examples:
   mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
   mcp-elicit rules coverage rules.toml --url https://example.com/mcp --token-env TOKEN
-  mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server | jq '.tools[] | select(.covered == "never").tool'
+  mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server \
+    | jq '.tools[] | select(.covered == "never").tool'
 
-covered: always (a rule without a condition speaks of it), conditional (only rules with conditions), never.
+covered:
+  always       a rule without a condition speaks of it
+  conditional  only rules with conditions do
+  never        no rule does
 
 Exit codes:
   0  listed, whatever is covered
