@@ -50,13 +50,13 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
 pub async fn note(
     folder: &StateFolder,
     event: Event,
-    token: Option<&str>,
+    about: Option<(&str, &str)>,
 ) -> Result<(), OpenRecordError> {
     if !folder.record().exists() {
         return Ok(());
     }
     let record = record(folder).await?;
-    let by = token.map(|token| format!("{ON_COMMAND_LINE}, token {token}"));
+    let by = about.map(|(kind, name)| format!("{ON_COMMAND_LINE}, {kind} {name}"));
     let by = by.as_deref().unwrap_or(ON_COMMAND_LINE);
     record.audit_event(event, None, Some(by)).await?;
     record.flush().await?;

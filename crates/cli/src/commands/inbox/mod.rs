@@ -291,11 +291,11 @@ pub(super) async fn note(folder: &StateFolder, event: Event) {
 }
 
 /// Writes into the audit what a command did with the thing of this id.
-pub(super) async fn note_about(folder: &StateFolder, event: Event, id: &str) {
+pub(super) async fn note_about(folder: &StateFolder, event: Event, about: (&str, &str)) {
     if !folder.record().exists() {
         return output::say("there is no record yet, so this is not in the audit");
     }
-    warn_if_not_noted(direct_record::note(folder, event, Some(id)).await);
+    warn_if_not_noted(direct_record::note(folder, event, Some(about)).await);
 }
 
 fn warn_if_not_noted(noted: Result<(), direct_record::OpenRecordError>) {
