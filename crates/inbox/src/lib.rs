@@ -78,8 +78,9 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
 #[derive(Clone)]
 pub struct Inbox {
     site: Site,
+    folder: StateFolder,
     /// Held for as long as this serves the state folder's inbox.
-    _lock: Option<Arc<InboxLock>>,
+    lock: Option<Arc<InboxLock>>,
 }
 
 impl Inbox {
@@ -152,12 +153,24 @@ impl Inbox {
         }
         Ok(Self {
             site,
-            _lock: lock.map(Arc::new),
+            folder: folder.clone(),
+            lock: lock.map(Arc::new),
         })
     }
 
     /// Makes an address that signs a browser in, once: for the person only.
     pub fn login_link(&self) -> io::Result<String> {
+    /// Removes what says where the state folder's inbox is, where this serves it: its process is about to end.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn forget(&self) -> io::Result<()> {
+        match &self.lock {
+            Some(lock) => self.folder.forget_inbox(lock),
+            None => Ok(()),
+        }
+    }
+
         self.site.login_link()
     }
 

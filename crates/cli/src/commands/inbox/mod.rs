@@ -130,6 +130,10 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 None => None,
             };
             if let Some(address) = folder.people_inbox() {
+                // A gateway that was killed has left it behind.
+                if folder.served_inbox().await.is_none() {
+                    return Err(no_gateway(&folder));
+                }
                 return Err(open::people_log_in(&address, id.as_deref()));
             }
             return open::open(&folder, id.as_deref()).await;
