@@ -119,7 +119,9 @@ impl Inbox {
             Some(teams) => {
                 let site = site.with_logins().signed_in_by(teams.login.mode.how());
                 let (directory, gate) = gate(record, folder, teams, &site)?;
-                let questions = RecordQuestionStore::new(record.clone()).for_people(directory);
+                let questions = RecordQuestionStore::new(record.clone())
+                    .for_people(directory)
+                    .checking_rules(teams.is_asked_by.clone());
                 (site, questions, Some(Arc::new(gate)))
             }
         };
@@ -158,8 +160,6 @@ impl Inbox {
         })
     }
 
-    /// Makes an address that signs a browser in, once: for the person only.
-    pub fn login_link(&self) -> io::Result<String> {
     /// Removes what says where the state folder's inbox is, where this serves it: its process is about to end.
     ///
     /// # Errors
@@ -171,6 +171,8 @@ impl Inbox {
         }
     }
 
+    /// Makes an address that signs a browser in, once: for the person only.
+    pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }
 

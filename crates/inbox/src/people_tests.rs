@@ -155,6 +155,7 @@ fn inbox_over(
         },
         rules: Arc::new(move || Arc::clone(&rules)),
         push: Some(PushOffer {
+        is_asked_by: Arc::new(|_, _| true),
             public_key: "BKey".to_owned(),
             check: Arc::new(|keys| {
                 let is_fine = keys.endpoint.starts_with("https://push.example.com/");

@@ -26,6 +26,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
+use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
@@ -51,6 +52,8 @@ pub struct RecordQuestionStore {
 }
 
 /// The people of an inbox, and what they have typed.
+    /// The check whether the rule of a question is still the same, where rules ask.
+    is_asked_by: Option<RuleCheck>,
 struct People {
     directory: Arc<Directory>,
     drafts: Mutex<Drafts>,
@@ -95,9 +98,26 @@ impl RecordQuestionStore {
         }
     }
 
+            is_asked_by: None,
     /// The same, where callers with these keys are shown by their names.
     #[must_use]
     pub fn naming_keys(self, keys: Arc<ApiTokens>) -> Self {
+    /// The same, where a question says that its rule is another one now.
+    #[must_use]
+    pub fn checking_rules(self, check: RuleCheck) -> Self {
+        let is_asked_by = Some(check);
+        Self {
+            is_asked_by,
+            ..self
+        }
+    }
+
+    /// Returns the rule of the question where a call made now would not be asked about by the same one.
+    fn changed_rule<'r>(&self, row: &'r Row) -> Option<&'r str> {
+        let (check, team) = (self.is_asked_by.as_ref()?, row.team.as_deref()?);
+        (!check(&team.rule, &team.rule_digest)).then_some(&team.rule)
+    }
+
         let key_names = Some(keys);
         Self { key_names, ..self }
     }
@@ -539,8 +559,9 @@ fn approval_note(row: &Row) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Returns what a person should know where no call waits for the question; `None` where one does.
-fn waiting_note(record: &Record, row: &Row) -> Option<String> {
+/// Returns what a person should know where no call waits for the question; `None` where one does. `changed_rule` is the rule of the
+/// question where it is another one now, so that no later call finds the question.
+fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Option<String> {
     let exchange = &row.lifecycle;
     if let Some(line) = approval_note(row) {
         return Some(line);
@@ -564,6 +585,11 @@ fn waiting_note(record: &Record, row: &Row) -> Option<String> {
     let left = until
         .checked_sub(record.now().as_millis())
         .filter(|left| *left > 0)?;
+    if let Some(rule) = changed_rule.filter(|_| exchange.is_open()) {
+        return Some(format!(
+            "No call waits for this question now, and the rule {rule} has changed since: the same call made again is asked about anew. Nobody gets an answer to this one."
+        ));
+    }
     let acted = exchange.phase().action().is_some();
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
         if !row.can_be_found() {
@@ -579,6 +605,9 @@ fn minutes(span: std::time::Duration) -> String {
     match span.as_secs().div_ceil(60) {
         1 => "1 minute".to_owned(),
         minutes => format!("{minutes} minutes"),
+        if let Some(rule) = changed_rule {
+            return format!("No call has taken the answer, and none gets it: the rule {rule} has changed since, so the same call is asked about anew.");
+        }
     }
 }
 
@@ -635,7 +664,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn note(&self, id: &QuestionId) -> Result<Option<String>, QuestionStoreError> {
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
-        Ok(row.and_then(|row| waiting_note(&self.record, &row)))
+        Ok(row.and_then(|row| waiting_note(&self.record, &row, self.changed_rule(&row))))
     }
 
     async fn shown(&self, viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
@@ -769,12 +798,22 @@ mod tests {
         // The gateway whose calls asked has ended.
         first.flush().await.unwrap();
         let second = record();
-        let note = async |id: &str| {
+        let note = async |id: &str, changed_rule: Option<&str>| {
             let row = second.find(id).await.unwrap().unwrap();
-            waiting_note(&second, &row).unwrap_or_default()
+            waiting_note(&second, &row, changed_rule).unwrap_or_default()
         };
-        assert!(note(&sure).await.contains("made again gets your answer"));
-        let said = note(&unsure).await;
+        assert!(
+            note(&sure, None)
+                .await
+                .contains("made again gets your answer")
+        );
+        let said = note(&sure, Some("deploys")).await;
+        assert!(
+            said.contains("the rule deploys has changed") && said.contains("anew"),
+            "{said}"
+        );
+        assert!(!said.contains("gets your answer"), "{said}");
+        let said = note(&unsure, None).await;
         assert!(said.contains("Nobody gets an answer"), "{said}");
         for id in [&sure, &unsure] {
             let won = second
@@ -782,8 +821,9 @@ mod tests {
                 .await;
             assert_eq!(won.unwrap(), Verdict::Won);
         }
-        assert!(note(&sure).await.contains("made again gets it"));
-        let said = note(&unsure).await;
+        assert!(note(&sure, None).await.contains("made again gets it"));
+        assert!(note(&sure, Some("deploys")).await.contains("none gets it"));
+        let said = note(&unsure, None).await;
         assert!(!said.contains("made again"), "{said}");
     }
 }
