@@ -91,13 +91,20 @@ async fn login(
 ) -> Response {
     let next = next_of(query.as_deref());
     // A login that is to be fresh is made again.
-    let is_fresh = value_of(query.as_deref().unwrap_or_default(), "fresh").is_some();
+    let has = |name| value_of(query.as_deref().unwrap_or_default(), name).is_some();
+    let is_fresh = has("fresh");
     if viewer.is_some() && !is_fresh {
         return go(&format!("{}{next}", gate.site.path()));
     }
     #[cfg(feature = "teams")]
     if gate.provider.is_some() {
-        return super::provider::start(&gate, &headers, next, is_fresh).await;
+        use super::provider::LoginAgain;
+        let again = match (is_fresh, has("another")) {
+            (true, _) => LoginAgain::Fresh,
+            (false, true) => LoginAgain::Another,
+            (false, false) => LoginAgain::No,
+        };
+        return super::provider::start(&gate, &headers, next, again).await;
     }
     #[cfg(not(feature = "teams"))]
     let _: HeaderMap = headers;
