@@ -691,6 +691,10 @@ async fn views_search_and_headings_are_those_of_the_reader() {
     has(&ada, "/?view=groups&find=mo+on", &words, false).await;
     has(&ada, "/?view=groups&find=deploy", &["data-more"], true).await;
     // The caller, the rule and the id are found, too.
+    let none = [
+        "role=\"status\" data-news data-waiting=\"One question is waiting for you\">Nothing matches<",
+    ];
+    has(&ada, "/?find=mo+on", &none, false).await;
     for found in ["cy", "deploys", rig.id.as_str()] {
         let rule = ["data-rule=\"deploys\""];
         has(&ada, &format!("/?find={found}"), &rule, true).await;

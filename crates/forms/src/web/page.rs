@@ -229,6 +229,8 @@ pub(super) struct HistoryPart {
 }
 
 impl Asked {
+    /// The event's own name on the page: its time, and its place among those of that time.
+    pub key: String,
     /// Returns `true` if the reader may answer.
     pub(super) fn may_answer(&self) -> bool {
         self.team.as_ref().is_none_or(|team| team.may_act)
@@ -397,6 +399,25 @@ pub(super) struct Act {
 }
 
 /// One thing to say: how it ended, that it is gone, that one must sign in.
+impl QueuePage {
+    /// Returns the number of questions that wait, in words.
+    fn waiting(&self) -> String {
+        match self.shell.pending {
+            1 => "One question is waiting for you".to_owned(),
+            pending => format!("{pending} questions are waiting for you"),
+        }
+    }
+
+    /// Returns the number of questions that are found, in words.
+    fn matching(&self) -> String {
+        match self.pending.len() + self.recent.len() {
+            0 => "Nothing matches".to_owned(),
+            1 => "One question matches".to_owned(),
+            found => format!("{found} questions match"),
+        }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct NoticePage {

@@ -375,9 +375,20 @@ pub(super) fn host(link: &Link) -> HostPart {
     HostPart {
         url: link.as_str().to_owned(),
         url_before: shown.before.to_owned(),
+    let mut last = (None, 0);
         name: shown.domain.to_owned(),
         url_after: shown.after.to_owned(),
         before: name
+        key: {
+            let at = line
+                .at
+                .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let at = at.map(|at| at.as_millis());
+            if line.is_news {
+                last = (at, if last.0 == at { last.1 + 1 } else { 0 });
+            }
+            format!("{}.{}", at.unwrap_or_default(), last.1)
+        },
             .strip_suffix(registrable)
             .unwrap_or_default()
             .to_owned(),

@@ -116,6 +116,53 @@ async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_happens_again_is_said_again() {
+    let rig = rig(2).await;
+    let Some(page) = browser("bob", Setup::default()).await else {
+        return;
+    };
+    let ada = Person::enter(&rig, "ada").await;
+    page.open(&address(&rig, &format!("/q/{}", rig.id))).await;
+    page.at("[data-told]").await;
+    for _ in 0..2 {
+        page.run("document.querySelector('[data-told]').textContent = ''")
+            .await;
+        assert_eq!(ada.press("comment", "&text=Well").await.status, 303);
+        page.until("return document.querySelector('[data-told]').textContent === 'ada wrote.'")
+            .await;
+    }
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_what_it_finds() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    let says = async |words: &str| {
+        let news = "document.querySelector('[data-news]').textContent";
+        page.until(&format!("return {news} === '{words}'")).await;
+    };
+    page.open(&address(&rig, "/")).await;
+    says("One question is waiting for you").await;
+    page.press("/").await;
+    page.press("deploy").await;
+    says("One question matches").await;
+    page.press("zz").await;
+    says("Nothing matches").await;
+    page.until("return !document.querySelector('[data-none]').hidden && document.querySelector('.rows').hidden")
+        .await;
+    page.press("\u{e00c}").await;
+    says("One question is waiting for you").await;
+    page.until("return document.querySelector('[data-none]').hidden && !document.querySelector('.rows').hidden")
+        .await;
+    page.open(&address(&rig, "/?find=zzz")).await;
+    says("Nothing matches").await;
+    page.close().await;
+}
+
 async fn the_keyboard_and_the_search_work_in_every_view() {
     let rig = rig(1).await;
     let Some(page) = browser("ada", Setup::default()).await else {
