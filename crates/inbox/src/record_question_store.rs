@@ -38,6 +38,9 @@ const MAX_ROWS_READ: usize = 10_000;
 /// The most drafts of several people.
 const MAX_DRAFTS: usize = 5_000;
 
+/// The words before the name of an API key, for a page.
+const KEY_HOLDER: &str = "the holder of the API key ";
+
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -49,11 +52,11 @@ pub struct RecordQuestionStore {
     people: Option<People>,
     /// The keys of callers, by whose names these are shown.
     key_names: Option<Arc<ApiTokens>>,
+    /// The check whether the rule of a question is still the same, where rules ask.
+    is_asked_by: Option<RuleCheck>,
 }
 
 /// The people of an inbox, and what they have typed.
-    /// The check whether the rule of a question is still the same, where rules ask.
-    is_asked_by: Option<RuleCheck>,
 struct People {
     directory: Arc<Directory>,
     drafts: Mutex<Drafts>,
@@ -95,13 +98,10 @@ impl RecordQuestionStore {
             parsed: ParsedQuestions::default(),
             people: None,
             key_names: None,
+            is_asked_by: None,
         }
     }
 
-            is_asked_by: None,
-    /// The same, where callers with these keys are shown by their names.
-    #[must_use]
-    pub fn naming_keys(self, keys: Arc<ApiTokens>) -> Self {
     /// The same, where a question says that its rule is another one now.
     #[must_use]
     pub fn checking_rules(self, check: RuleCheck) -> Self {
@@ -118,6 +118,9 @@ impl RecordQuestionStore {
         (!check(&team.rule, &team.rule_digest)).then_some(&team.rule)
     }
 
+    /// The same, where callers with these keys are shown by their names.
+    #[must_use]
+    pub fn naming_keys(self, keys: Arc<ApiTokens>) -> Self {
         let key_names = Some(keys);
         Self { key_names, ..self }
     }
@@ -328,7 +331,7 @@ impl RecordQuestionStore {
         let question = self.with_call(question, row);
         // Where a rule asks, the caller is seldom the reader.
         let question = if has_named_caller(row) {
-            question.on_behalf_of(self.caller_in_words(row))
+            question.on_behalf_of(self.caller_in_short(row))
         } else {
             question
         };
@@ -357,11 +360,11 @@ impl RecordQuestionStore {
         let name = row.body.principal.as_str();
         match Principal::parse(name) {
             Some(Principal::Local) => "the user of this computer".to_owned(),
-            Some(Principal::Anonymous) => "a client that did not say who it is".to_owned(),
+            Some(Principal::Anonymous) => "a caller that has not proved who it is".to_owned(),
             Some(Principal::Key(id)) => {
                 let keys = self.key_names.as_ref();
                 let name = keys.map_or_else(|| id.to_owned(), |keys| keys.in_words(id));
-                format!("the holder of the API key {name}")
+                format!("{KEY_HOLDER}{name}")
             }
             Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
             None => match name.strip_prefix("bearer-") {
@@ -369,6 +372,13 @@ impl RecordQuestionStore {
                 None => name.to_owned(),
             },
         }
+    }
+
+    /// Returns the same for a list.
+    fn caller_in_short(&self, row: &Row) -> String {
+        let words = self.caller_in_words(row);
+        let key = words.strip_prefix(KEY_HOLDER);
+        key.map_or(words.clone(), |name| format!("API key {name}"))
     }
 
     /// Returns how the question ended; `None` while it waits.
@@ -445,7 +455,7 @@ impl RecordQuestionStore {
         if words.is_empty() {
             return true;
         }
-        let caller = has_named_caller(row).then(|| self.caller_in_words(row));
+        let caller = has_named_caller(row).then(|| self.caller_in_short(row));
         let known = [
             row.body.target.as_deref(),
             caller.as_deref(),
@@ -575,6 +585,11 @@ fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Optio
                 .to_owned(),
         );
     }
+    if let Some(rule) = changed_rule.filter(|_| exchange.is_open()) {
+        return Some(format!(
+            "No call waits for this question now, and the rule {rule} has changed since: the same call made again is asked about anew. Nobody gets an answer to this one."
+        ));
+    }
     if exchange.is_open() {
         let kept = minutes(record.answer_retention());
         return Some(format!(
@@ -585,15 +600,13 @@ fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Optio
     let left = until
         .checked_sub(record.now().as_millis())
         .filter(|left| *left > 0)?;
-    if let Some(rule) = changed_rule.filter(|_| exchange.is_open()) {
-        return Some(format!(
-            "No call waits for this question now, and the rule {rule} has changed since: the same call made again is asked about anew. Nobody gets an answer to this one."
-        ));
-    }
     let acted = exchange.phase().action().is_some();
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
         if !row.can_be_found() {
             return "No call has taken the answer, and none can come for it: it is not known which call asked.".to_owned();
+        }
+        if let Some(rule) = changed_rule {
+            return format!("No call has taken the answer, and none gets it: the rule {rule} has changed since, so the same call is asked about anew.");
         }
         let left = minutes(std::time::Duration::from_millis(left));
         format!("No call has taken the answer yet. The same call made again gets it, for {left} from now.")
@@ -605,9 +618,6 @@ fn minutes(span: std::time::Duration) -> String {
     match span.as_secs().div_ceil(60) {
         1 => "1 minute".to_owned(),
         minutes => format!("{minutes} minutes"),
-        if let Some(rule) = changed_rule {
-            return format!("No call has taken the answer, and none gets it: the rule {rule} has changed since, so the same call is asked about anew.");
-        }
     }
 }
 

@@ -11,7 +11,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     let acts = if shell.inside {
         vec![Act {
             href: format!("{}/", shell.base),
-            label: "All questions".to_owned(),
+            label: "Questions for you".to_owned(),
         }]
     } else {
         Vec::new()
@@ -186,9 +186,18 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
 
 /// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
-    let line = "This browser is not signed in, or not any more.";
-    let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
+    let (head, line) = if site.logins {
+        ("Log in", "This browser is not logged in, or not any more.")
+    } else {
+        ("Sign in", "This browser is not signed in, or not any more.")
+    };
+    let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines.push(site.sign_in.clone());
+/// Builds the notice for an address at which there is no page.
+pub(super) fn no_page(shell: Shell) -> NoticePage {
+    notice(shell, Tone::Plain, "Not here", "There is no such page.")
+}
+
     page.enter = meant.map(str::to_owned);
     page
 }

@@ -123,7 +123,7 @@ impl LoginMode {
     pub(crate) const fn how(&self) -> &'static str {
         match self {
             Self::Proxy(_) => {
-                "The proxy in front of this inbox signs people in: open the inbox through it again."
+                "The proxy in front of this inbox logs people in: open the inbox through it again."
             }
             #[cfg(feature = "teams")]
             Self::Oidc(_) => "Open the inbox again: it leads to the login.",

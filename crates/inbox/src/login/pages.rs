@@ -132,7 +132,7 @@ impl PostError {
             Self::OtherSite => {
                 "The request was started by a page of another site. Nothing was done."
             }
-            Self::NotSignedIn => "You are not signed in any more.",
+            Self::NotSignedIn => "You are not logged in any more.",
             Self::OtherSession => {
                 "The form was made for another session. Nothing was done; open the page again."
             }
@@ -239,7 +239,7 @@ async fn log_out(
 async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
     let notice = Notice {
         head: "Logged out".to_owned(),
-        lines: vec!["This browser is not signed in any more. Questions wait as before.".to_owned()],
+        lines: vec!["This browser is not logged in any more. Questions wait as before.".to_owned()],
         links: vec![(format!("{}/login", gate.site.path()), "Log in".to_owned())],
         forward: None,
         is_good: true,

@@ -271,7 +271,7 @@ impl Gate {
                 let name = identity.mail.as_ref().or(by_name);
                 let name = shown(name.unwrap_or(&identity.subject));
                 let place = match &self.settings.mode {
-                    LoginMode::Proxy(_) => "The proxy in front of this inbox names you",
+                    LoginMode::Proxy(_) => "The proxy in front of this inbox knows you as",
                     #[cfg(feature = "teams")]
                     LoginMode::Oidc(_) => "You are logged in at the provider as",
                 };
