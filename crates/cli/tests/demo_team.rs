@@ -218,10 +218,10 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     // The argument `archive` becomes true.
-    let before = "changed from <del dir=\"auto\">No</del>";
+    let before = "changed from <del dir=\"auto\">false</del>";
     ada.fill(&backups, "f0=0", before).await;
     let page = bob.get(&backups).await;
-    for words in [before, "Ada approved with another /archive"] {
+    for words in [before, "Ada approved with archive changed"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let page = bob.confirm(&backups).await;

@@ -1,6 +1,7 @@
 //! Several people at one inbox: real pages over HTTP, a proxy that names people, and those who attack it.
 
 mod access;
+mod approvals;
 mod browser;
 #[cfg(feature = "teams")]
 mod provider;
@@ -154,8 +155,8 @@ fn inbox_over(
             stale: Duration::from_hours(1),
         },
         rules: Arc::new(move || Arc::clone(&rules)),
-        push: Some(PushOffer {
         is_asked_by: Arc::new(|_, _| true),
+        push: Some(PushOffer {
             public_key: "BKey".to_owned(),
             check: Arc::new(|keys| {
                 let is_fine = keys.endpoint.starts_with("https://push.example.com/");
@@ -690,11 +691,11 @@ async fn views_search_and_headings_are_those_of_the_reader() {
     ];
     has(&ada, "/?view=groups&find=mo+on", &words, false).await;
     has(&ada, "/?view=groups&find=deploy", &["data-more"], true).await;
-    // The caller, the rule and the id are found, too.
     let none = [
         "role=\"status\" data-news data-waiting=\"One question is waiting for you\">Nothing matches<",
     ];
     has(&ada, "/?find=mo+on", &none, false).await;
+    // The caller, the rule and the id are found, too.
     for found in ["cy", "deploys", rig.id.as_str()] {
         let rule = ["data-rule=\"deploys\""];
         has(&ada, &format!("/?find={found}"), &rule, true).await;

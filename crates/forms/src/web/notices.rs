@@ -36,11 +36,16 @@ pub(super) fn ended(
     late: bool,
     next: Option<&QuestionSummary>,
     note: Option<String>,
+    is_approval: bool,
 ) -> NoticePage {
     let Some(end) = &summary.ended else {
         return expired(shell, &summary.server, late);
     };
     let (tone, head, line) = words(end, &summary.server);
+    let head = match &end.how {
+        Ending::Answered if is_approval => "Approved",
+        _ => head,
+    };
     // It knows better than the usual words whether the answer has arrived.
     let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
@@ -184,6 +189,11 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
     )
 }
 
+/// Builds the notice for an address at which there is no page.
+pub(super) fn no_page(shell: Shell) -> NoticePage {
+    notice(shell, Tone::Plain, "Not here", "There is no such page.")
+}
+
 /// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let (head, line) = if site.logins {
@@ -193,11 +203,6 @@ pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     };
     let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines.push(site.sign_in.clone());
-/// Builds the notice for an address at which there is no page.
-pub(super) fn no_page(shell: Shell) -> NoticePage {
-    notice(shell, Tone::Plain, "Not here", "There is no such page.")
-}
-
     page.enter = meant.map(str::to_owned);
     page
 }

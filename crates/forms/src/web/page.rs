@@ -186,6 +186,7 @@ pub(super) struct TeamPart {
     /// The claim of somebody else.
     pub claim: Option<ClaimPart>,
     pub has_agreed: bool,
+    pub has_handed_on: bool,
     pub others_needed: u8,
     /// The act that the reader has just done, in words.
     pub did: Option<&'static str>,
@@ -200,6 +201,8 @@ pub(super) struct TeamPart {
 pub(super) struct ClaimPart {
     pub by: String,
     pub left: Left,
+    /// The time left in whole minutes, as it stands still on the page.
+    pub minutes: String,
 }
 
 /// Answers that wait for the agreement of others.
@@ -226,11 +229,11 @@ pub(super) struct HistoryPart {
     /// `true` for an act or a change, of which the page tells as it comes.
     pub is_news: bool,
     pub at: Option<Moment>,
+    /// The event's own name on the page: its time, and its place among those of that time.
+    pub key: String,
 }
 
 impl Asked {
-    /// The event's own name on the page: its time, and its place among those of that time.
-    pub key: String,
     /// Returns `true` if the reader may answer.
     pub(super) fn may_answer(&self) -> bool {
         self.team.as_ref().is_none_or(|team| team.may_act)
@@ -256,6 +259,11 @@ impl Asked {
     /// Returns `true` if the reader has agreed to the entered answers.
     pub(super) fn has_agreed(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.has_agreed)
+    }
+
+    /// Returns `true` if the reader has handed the question on.
+    pub(super) fn has_handed_on(&self) -> bool {
+        self.team.as_ref().is_some_and(|team| team.has_handed_on)
     }
 
     /// Returns the number of people who must agree after the reader has entered answers.
@@ -391,14 +399,6 @@ pub(super) struct QueuePage {
     pub recent: Vec<Row>,
 }
 
-/// A link at the foot of a notice.
-#[derive(Clone, Debug)]
-pub(super) struct Act {
-    pub href: String,
-    pub label: String,
-}
-
-/// One thing to say: how it ended, that it is gone, that one must sign in.
 impl QueuePage {
     /// Returns the number of questions that wait, in words.
     fn waiting(&self) -> String {
@@ -418,6 +418,14 @@ impl QueuePage {
     }
 }
 
+/// A link at the foot of a notice.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    pub href: String,
+    pub label: String,
+}
+
+/// One thing to say: how it ended, that it is gone, that one must sign in.
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct NoticePage {

@@ -7,6 +7,7 @@ use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::json;
 
+use super::approvals::editable;
 use super::*;
 
 /// The key as WebDriver has it.
@@ -116,7 +117,6 @@ async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_happens_again_is_said_again() {
     let rig = rig(2).await;
     let Some(page) = browser("bob", Setup::default()).await else {
@@ -163,6 +163,7 @@ async fn a_search_says_what_it_finds() {
     page.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
 async fn the_keyboard_and_the_search_work_in_every_view() {
     let rig = rig(1).await;
     let Some(page) = browser("ada", Setup::default()).await else {
@@ -333,26 +334,6 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         admin.close().await;
     }
     looks.all_well();
-}
-
-/// A call that waits for two people's approval, who may change two of its arguments.
-async fn editable() -> Rig {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let record = record();
-    let caller = TeamCaller {
-        person: Some("cy".to_owned()),
-        ..TeamCaller::default()
-    };
-    let hour = Duration::from_hours(1);
-    let asked = ["ada", "bob"].map(str::to_owned).to_vec();
-    let team = Team::new("deploys", "r", caller, &plan(2), asked, hour).for_approval();
-    let form = json!({"type": "object", "required": ["to", "count"], "properties": {
-        "to": {"type": "string", "minLength": 1, "default": "moon"},
-        "count": {"type": "integer", "default": 3}}});
-    let arguments = json!({"to": "moon", "count": 3, "note": "two\nlines"}).to_string();
-    let plan = Some(team.to_plan().unwrap());
-    let id = sample::raised_with_form(&record, plan, &arguments, &form).await;
-    inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour)
 }
 
 #[tokio::test(flavor = "multi_thread")]
