@@ -152,6 +152,12 @@ impl<'a> Revealed<'a> {
                 format!("{server}: others have approved a call, which waits for you too.{need}")
             }
             (Event::Filled, _) => format!("{server}: answers wait for your confirmation.{need}"),
+            (event, tool) if event.asks_to_act() && self.summary().is_approval => match tool {
+                Some(tool) => {
+                    format!("A call of {tool} on {server} waits for approval.{need}")
+                }
+                None => format!("A call on {server} waits for approval.{need}"),
+            },
             (event, tool) if event.asks_to_act() => match tool {
                 Some(tool) => {
                     format!("{server} asks for a decision during a call of {tool}.{need}")
@@ -332,6 +338,21 @@ mod tests {
         }
         assert!(!question.contains("environment"), "{question}");
         assert!(at(Reveal::Arguments).contains("environment"));
+    }
+
+    #[test]
+    fn a_call_that_waits_for_approval_is_no_question_of_its_server() {
+        let mut approval = summary("{}");
+        approval.is_approval = true;
+        for (reveal, words) in [
+            (Reveal::Question, "A call of deploy_app on "),
+            (Reveal::Minimal, "A call on "),
+        ] {
+            let notice = notice(approval.clone(), Event::Asked, reveal);
+            let opening = Revealed::new(&notice).opening();
+            assert!(opening.starts_with(words), "{opening}");
+            assert!(opening.contains(" waits for approval."), "{opening}");
+        }
     }
 
     #[test]

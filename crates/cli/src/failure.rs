@@ -93,6 +93,13 @@ impl Failure {
         }
     }
 
+    /// The same with another first sentence.
+    #[must_use]
+    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// Adds what to do next: a whole sentence.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

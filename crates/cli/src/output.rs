@@ -38,9 +38,14 @@ pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
     say("");
     say(styled(HINT, "Try next:"));
     let me = called_as(std::env::var_os("PATH"), std::env::args_os().next());
+    let commands: Vec<_> = commands
+        .iter()
+        .map(|(command, what)| (command.replace(NAME, &me), what))
+        .collect();
+    let width = commands.iter().map(|(command, _)| command.chars().count());
+    let width = width.max().unwrap_or_default().max(52);
     for (command, what) in commands {
-        let command = command.replace(NAME, &me);
-        say(format_args!("  {command:<52} {what}"));
+        say(format_args!("  {command:<width$} {what}"));
     }
 }
 

@@ -7,6 +7,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+#[cfg(unix)]
+use mcp_elicit_testkit::pty::{self, Terminal};
 use reqwest::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::{Client, Method, RequestBuilder, redirect};
 
@@ -216,10 +218,10 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     // The argument `archive` becomes true.
-    let before = "changed from <del dir=\"auto\">No</del>";
+    let before = "changed from <del dir=\"auto\">false</del>";
     ada.fill(&backups, "f0=0", before).await;
     let page = bob.get(&backups).await;
-    for words in [before, "Ada approved with another /archive"] {
+    for words in [before, "Ada approved with archive changed"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let page = bob.confirm(&backups).await;
@@ -238,6 +240,37 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
         said.contains("archived and deleted the backup of 2026-11-01"),
         "{said}"
     );
+}
+
+/// The keys of Ctrl-C.
+#[cfg(unix)]
+const CTRL_C: &str = "\x03";
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_the_demo_stays_until_it_is_ended() {
+    let mut command = pty::command(env!("CARGO_BIN_EXE_mcp-elicit"));
+    command.args(["demo", "--team"]);
+    let mut terminal = Terminal::start(command, 120, 50);
+    let seen = terminal.wait_for("Sign in as Ada there");
+    let (_, rest) = seen.split_once("Answer here: ").unwrap();
+    let inbox = rest.split_whitespace().next().unwrap().to_owned();
+    let mut ada = Browser::signed_in(&inbox, 0).await;
+    let mut bob = Browser::signed_in(&inbox, 1).await;
+    let deploy = ada.asked(&inbox, "").await;
+    ada.fill(&deploy, "f0=0&f1=first", "first").await;
+    bob.confirm(&deploy).await;
+    let backups = ada.asked(&inbox, &deploy).await;
+    ada.fill(&backups, "f0=1", "false").await;
+    bob.confirm(&backups).await;
+    let seen = terminal.wait_for("Ctrl-C ends the demo.");
+    assert!(seen.contains("deleted the backup of 2026-11-01"), "{seen}");
+    for page in ["", "account", "audit"] {
+        let page = ada.get(&format!("{inbox}{page}")).await;
+        assert_eq!(page.status, 200, "{}", page.text);
+    }
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.ended(), 0);
 }
 
 #[test]

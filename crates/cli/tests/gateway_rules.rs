@@ -748,7 +748,7 @@ async fn rules_are_tried_on_what_the_audit_has_seen() {
         "{stdout}"
     );
     assert!(
-        stderr.contains("1 questions, 1 approvals and 1 refusals: 1 are certain")
+        stderr.contains("1 question, 1 approval and 1 refusal; certain: 1,")
             && stderr.contains("never-used               0"),
         "{stderr}"
     );

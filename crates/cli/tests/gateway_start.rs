@@ -236,6 +236,7 @@ admin = ["person:ada"]
 [channels.slack]
 team = "T0123"
 token = {{ env = "A_TOKEN_THAT_NOBODY_SET" }}
+signing-secret = {{ env = "A_SECRET_THAT_NOBODY_SET" }}
 [[rules]]
 name = "all"
 tool = "*"
@@ -250,9 +251,41 @@ command = [{ME:?}, "demo-server"]
     let file = file.to_str().expect("UTF-8");
     let run = sandbox::run(&["gateway", "--config", file, "--check"], b"");
     assert_eq!(run.code, Some(2), "{}", run.stderr);
-    assert!(
-        run.stderr.contains("[channels.slack]") && run.stderr.contains("A_TOKEN_THAT_NOBODY_SET"),
-        "{}",
+    for words in [
+        "gateway.toml cannot be used",
+        "[channels.slack]",
+        "line 17: A_TOKEN_THAT_NOBODY_SET",
+        "line 18: A_SECRET_THAT_NOBODY_SET",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_mistake_in_a_file_is_told_in_the_words_of_the_file() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = taken.local_addr().expect("an address").to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gateway.toml");
+    let path = file.to_str().expect("UTF-8").to_owned();
+    let state = folder.path().join("state");
+    let start = |keys: &str| {
+        let server = format!("[servers.deploy]\ncommand = [{ME:?}, \"demo-server\"]\n");
+        let text = format!("state = {state:?}\n{keys}\n{server}");
+        std::fs::write(&file, text).expect("a file");
+        let run = sandbox::run(&["gateway", "--config", &path], b"");
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
         run.stderr
+    };
+    let said = start(&format!("listen = \"{at}\"\ninbox = \"127.0.0.1:0\""));
+    assert!(said.contains("as `inbox` or `listen` in "), "{said}");
+    assert!(
+        !said.contains("--listen") && !said.contains("inbox: "),
+        "{said}"
     );
+    let said = start("lissten = \"127.0.0.1:0\"");
+    assert!(said.contains("did you mean `listen`?"), "{said}");
+    assert!(!said.contains("expected one of"), "{said}");
+    let missing = sandbox::run(&["gateway", "--config", "no-such.toml"], b"");
+    assert!(missing.stderr.contains("next:"), "{}", missing.stderr);
 }

@@ -68,7 +68,7 @@ error[no-addressee]: no group is named `ops` (rule `rule-2`)
  --> {path}:5:17
   |
 5 | ask = {{ group = "ops" }}
-  |                 ^
+  |                 ^^^^^
   |
   = help: add it under [groups]
 

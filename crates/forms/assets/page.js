@@ -352,6 +352,17 @@ function queue(search2) {
       const text = fold([row.textContent, ...Object.values(row.parentElement.dataset)].join(" "));
       row.parentElement.hidden = !words2.every((word) => text.includes(word));
     }
+    const found = rows().filter((row) => !row.parentElement.hidden).length;
+    for (const list of all("[data-queue] .rows")) {
+      list.hidden = all("[data-row]", list).every((row) => row.hidden);
+      document.getElementById(list.getAttribute("aria-labelledby")).hidden = list.hidden;
+    }
+    const isEmpty = Boolean(find.value.trim()) && found === 0;
+    for (const none of all("[data-none]")) none.hidden = !isEmpty;
+    for (const idle of all("[data-idle]")) idle.hidden = isEmpty;
+    const news = document.querySelector("[data-news]");
+    const said = !find.value.trim() ? news.dataset.waiting : found === 0 ? "Nothing matches" : found === 1 ? "One question matches" : `${found} questions match`;
+    if (news.textContent !== said) news.textContent = said;
   };
   let timer = 0;
   find.addEventListener("input", () => {
@@ -444,7 +455,7 @@ async function renewQueue() {
   for (const clock of all("[data-left]", fresh)) clock.dataset.end = String(Date.now() + Number(clock.dataset.left));
   const news = old.querySelector("[data-news]");
   const said = fresh.querySelector("[data-news]");
-  if (news.textContent !== said.textContent) news.textContent = said.textContent;
+  news.dataset.waiting = said.dataset.waiting;
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
   search2.hidden = page.querySelector("[data-search]")?.hidden ?? search2.hidden;
@@ -481,7 +492,7 @@ async function renewTeam() {
   const wasInside = old.contains(focused);
   const kept = wasInside && all("button, summary, a", fresh).find((one) => one.outerHTML === focused.outerHTML);
   const digest = old.querySelector("[name=digest]")?.value;
-  const known = new Set(all("[data-event] [data-text]", old).map((line) => line.textContent));
+  const known = new Set(all("[data-event]", old).map((line) => line.dataset.event));
   const opened = old.querySelector("details.course")?.open;
   if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
   const course = old.querySelector("details.course");
@@ -495,7 +506,7 @@ async function renewTeam() {
   }
   const wasClosed = closed();
   renewForm(page);
-  const news = all("[data-event] [data-text]", old).map((line) => line.textContent).filter((text) => !known.has(text));
+  const news = all("[data-event]", old).filter((line) => !known.has(line.dataset.event)).map((line) => line.querySelector("[data-text]").textContent);
   if (news.length) told.textContent = `${news.join(". ")}.`;
   if (kept) kept.focus();
   else if (wasInside || !wasClosed && closed() && document.activeElement === document.body) told.focus();

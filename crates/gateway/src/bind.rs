@@ -230,7 +230,7 @@ impl Decisions for Binding {
         let facts = facts(&caller, &groups, &self.server.name, call, &time);
         match rules.plan(&facts, &question_facts(question)) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
-                let digest = digest_of(&[rule, &format!("{plan:?}")]);
+                let digest = ask_digest(rule, &plan);
                 let call = call.map(|(call, _)| call);
                 if let Some(refusal) = self.refuses_to_ask(&rules, &facts, rule, &plan, call) {
                     return Planned::Refuse(refusal);
@@ -301,7 +301,26 @@ impl Decisions for Binding {
 
 /// Returns the digest of a rule that asks for approval.
 pub(crate) fn approval_digest(rule: &str, approval: &policy::Approval) -> String {
-    digest_of(&[rule, &format!("{approval:?}")])
+    let plan = Box::new(approval.plan.deciding());
+    let deciding = policy::Approval {
+        plan,
+        ..approval.clone()
+    };
+    digest_of(&[rule, &format!("{deciding:?}")])
+}
+
+/// Returns the digest of a rule that says who answers a server's questions.
+fn ask_digest(rule: &str, plan: &Plan) -> String {
+    digest_of(&[rule, &format!("{:?}", plan.deciding())])
+}
+
+/// Returns `true` if a question with this digest would be asked by the rule as it is now.
+pub(crate) fn is_asked_by(rule: &policy::Rule, digest: &str) -> bool {
+    match rule.decision() {
+        policy::Decision::Approve(approval) => approval_digest(rule.name(), approval) == digest,
+        policy::Decision::Ask(plan) => ask_digest(rule.name(), plan) == digest,
+        policy::Decision::Allow | policy::Decision::Refuse(_) => false,
+    }
 }
 
 fn digest_of(parts: &[&str]) -> String {
@@ -702,6 +721,40 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(after.grants().await.unwrap(), []);
+    }
+
+    #[test]
+    fn a_question_stays_that_of_its_rule_until_something_is_changed_that_decides() {
+        let digest = |file: &str, name: &str| {
+            let rules = Rules::parse(file).unwrap();
+            match rules.rule(name).unwrap().decision() {
+                policy::Decision::Approve(approval) => approval_digest(name, approval),
+                policy::Decision::Ask(plan) => ask_digest(name, plan),
+                other => panic!("{other:?}"),
+            }
+        };
+        let with = |name: &str, line: &str| {
+            let name = format!("name = \"{name}\"\n");
+            FILE.replace(&name, &format!("{name}{line}\n"))
+        };
+        for name in ["careful", "production"] {
+            let before = digest(FILE, name);
+            for line in [
+                "reveal = \"arguments\"",
+                "remind = [\"1m\"]",
+                "claim = \"1m\"",
+                "delegate-to = [\"person:ada\"]",
+            ] {
+                let file = with(name, line);
+                assert_eq!(digest(&file, name), before, "{name} {line}");
+                let rules = Rules::parse(&file).unwrap();
+                assert!(is_asked_by(rules.rule(name).unwrap(), &before));
+            }
+            let file = with(name, "reauth = \"5m\"");
+            assert_ne!(digest(&file, name), before);
+            let rules = Rules::parse(&file).unwrap();
+            assert!(!is_asked_by(rules.rule(name).unwrap(), &before));
+        }
     }
 
     fn empty_form() -> ElicitRequest {

@@ -17,7 +17,7 @@ use mcp_elicit_relay::decisions::Decisions;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use crate::bind::{Binding, ServerOfCalls, approval_digest};
+use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
 use crate::callers::CurrentCaller;
 use crate::config::zone_of;
 
@@ -106,6 +106,13 @@ impl Teams {
         if !keys.is_empty() {
             self.queue(TeamsChange::VoidGrants(keys));
         }
+    }
+
+    /// Returns `true` if a call made now would be asked about by the same rule as a question of this rule and digest.
+    pub(crate) fn is_asked_by(&self, rule: &str, digest: &str) -> bool {
+        let rules = self.rules();
+        let rule = rules.rule(rule);
+        rule.is_some_and(|rule| is_asked_by(rule, digest))
     }
 
     fn current(&self) -> Current {

@@ -50,9 +50,9 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
 pub async fn note(
     folder: &StateFolder,
     event: Event,
-    token: Option<&str>,
+    about: Option<(&str, &str)>,
 ) -> Result<(), OpenRecordError> {
-    let by = token.map(|token| format!("{ON_COMMAND_LINE}, token {token}"));
+    let by = about.map(|(kind, name)| format!("{ON_COMMAND_LINE}, {kind} {name}"));
     let by = by.as_deref().unwrap_or(ON_COMMAND_LINE);
     note_all(folder, &[(event, Details::by(by))]).await
 }

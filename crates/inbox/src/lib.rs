@@ -79,8 +79,9 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
 #[derive(Clone)]
 pub struct Inbox {
     site: Site,
+    folder: StateFolder,
     /// Held for as long as this serves the state folder's inbox.
-    _lock: Option<Arc<InboxLock>>,
+    lock: Option<Arc<InboxLock>>,
 }
 
 impl Inbox {
@@ -119,7 +120,9 @@ impl Inbox {
             Some(teams) => {
                 let site = site.with_logins().signed_in_by(teams.login.mode.how());
                 let (directory, gate) = gate(record, folder, teams, &site)?;
-                let questions = RecordQuestionStore::new(record.clone()).for_people(directory);
+                let questions = RecordQuestionStore::new(record.clone())
+                    .for_people(directory)
+                    .checking_rules(teams.is_asked_by.clone());
                 (site, questions, Some(Arc::new(gate)))
             }
         };
@@ -153,8 +156,20 @@ impl Inbox {
         }
         Ok(Self {
             site,
-            _lock: lock.map(Arc::new),
+            folder: folder.clone(),
+            lock: lock.map(Arc::new),
         })
+    }
+
+    /// Removes what says where the state folder's inbox is, where this serves it: its process is about to end.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn forget(&self) -> io::Result<()> {
+        match &self.lock {
+            Some(lock) => self.folder.forget_inbox(lock),
+            None => Ok(()),
+        }
     }
 
     /// Makes an address that signs a browser in, once: for the person only.

@@ -1,6 +1,7 @@
 //! Several people at one inbox: real pages over HTTP, a proxy that names people, and those who attack it.
 
 mod access;
+mod approvals;
 mod browser;
 #[cfg(feature = "teams")]
 mod provider;
@@ -164,6 +165,7 @@ fn inbox_over(
             stale: Duration::from_hours(1),
         },
         rules: Arc::new(move || current.lock().unwrap().clone()),
+        is_asked_by: Arc::new(|_, _| true),
         push: Some(PushOffer {
             public_key: "BKey".to_owned(),
             check: Arc::new(|keys| {
@@ -705,6 +707,10 @@ async fn views_search_and_headings_are_those_of_the_reader() {
     ];
     has(&ada, "/?view=groups&find=mo+on", &words, false).await;
     has(&ada, "/?view=groups&find=deploy", &["data-more"], true).await;
+    let none = [
+        "role=\"status\" data-news data-waiting=\"One question is waiting for you\">Nothing matches<",
+    ];
+    has(&ada, "/?find=mo+on", &none, false).await;
     // The caller, the rule and the id are found, too.
     for found in ["cy", "deploys", rig.id.as_str()] {
         let rule = ["data-rule=\"deploys\""];

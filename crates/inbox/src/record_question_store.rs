@@ -25,6 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
+use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
@@ -35,6 +36,9 @@ const MAX_ROWS_READ: usize = 10_000;
 
 /// The most drafts of several people.
 const MAX_DRAFTS: usize = 5_000;
+
+/// The words before the name of an API key, for a page.
+const KEY_HOLDER: &str = "the holder of the API key ";
 
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
@@ -47,6 +51,8 @@ pub struct RecordQuestionStore {
     people: Option<People>,
     /// The keys of callers, by whose names these are shown.
     key_names: Option<Arc<ApiTokens>>,
+    /// The check whether the rule of a question is still the same, where rules ask.
+    is_asked_by: Option<RuleCheck>,
 }
 
 /// The people of an inbox, and what they have typed.
@@ -91,7 +97,24 @@ impl RecordQuestionStore {
             parsed: ParsedQuestions::default(),
             people: None,
             key_names: None,
+            is_asked_by: None,
         }
+    }
+
+    /// The same, where a question says that its rule is another one now.
+    #[must_use]
+    pub fn checking_rules(self, check: RuleCheck) -> Self {
+        let is_asked_by = Some(check);
+        Self {
+            is_asked_by,
+            ..self
+        }
+    }
+
+    /// Returns the rule of the question where a call made now would not be asked about by the same one.
+    fn changed_rule<'r>(&self, row: &'r Row) -> Option<&'r str> {
+        let (check, team) = (self.is_asked_by.as_ref()?, row.team.as_deref()?);
+        (!check(&team.rule, &team.rule_digest)).then_some(&team.rule)
     }
 
     /// The same, where callers with these keys are shown by their names.
@@ -307,7 +330,7 @@ impl RecordQuestionStore {
         let question = self.with_call(question, row);
         // Where a rule asks, the caller is seldom the reader.
         let question = if has_named_caller(row) {
-            question.on_behalf_of(self.caller_in_words(row))
+            question.on_behalf_of(self.caller_in_short(row))
         } else {
             question
         };
@@ -336,11 +359,11 @@ impl RecordQuestionStore {
         let name = row.body.principal.as_str();
         match Principal::parse(name) {
             Some(Principal::Local) => "the user of this computer".to_owned(),
-            Some(Principal::Anonymous) => "a client that did not say who it is".to_owned(),
+            Some(Principal::Anonymous) => "a caller that has not proved who it is".to_owned(),
             Some(Principal::Key(id)) => {
                 let keys = self.key_names.as_ref();
                 let name = keys.map_or_else(|| id.to_owned(), |keys| keys.in_words(id));
-                format!("the holder of the API key {name}")
+                format!("{KEY_HOLDER}{name}")
             }
             Some(Principal::Subject { issuer, subject }) => format!("{subject} ({issuer})"),
             None => match name.strip_prefix("bearer-") {
@@ -348,6 +371,13 @@ impl RecordQuestionStore {
                 None => name.to_owned(),
             },
         }
+    }
+
+    /// Returns the same for a list.
+    fn caller_in_short(&self, row: &Row) -> String {
+        let words = self.caller_in_words(row);
+        let key = words.strip_prefix(KEY_HOLDER);
+        key.map_or(words.clone(), |name| format!("API key {name}"))
     }
 
     /// Returns how the question ended; `None` while it waits.
@@ -424,7 +454,7 @@ impl RecordQuestionStore {
         if words.is_empty() {
             return true;
         }
-        let caller = has_named_caller(row).then(|| self.caller_in_words(row));
+        let caller = has_named_caller(row).then(|| self.caller_in_short(row));
         let known = [
             row.body.target.as_deref(),
             caller.as_deref(),
@@ -530,8 +560,9 @@ fn approval_note(row: &Row) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Returns what a person should know where no call waits for the question; `None` where one does.
-fn waiting_note(record: &Record, row: &Row) -> Option<String> {
+/// Returns what a person should know where no call waits for the question; `None` where one does. `changed_rule` is the rule of the
+/// question where it is another one now, so that no later call finds the question.
+fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Option<String> {
     let exchange = &row.lifecycle;
     if let Some(line) = approval_note(row) {
         return Some(line);
@@ -544,6 +575,11 @@ fn waiting_note(record: &Record, row: &Row) -> Option<String> {
             "No call waits for this question, and no call can collect its answer, because the call that asked is unknown."
                 .to_owned(),
         );
+    }
+    if let Some(rule) = changed_rule.filter(|_| exchange.is_open()) {
+        return Some(format!(
+            "No call waits for this question now, and the rule {rule} has changed since: the same call made again is asked about anew. Nobody gets an answer to this one."
+        ));
     }
     if exchange.is_open() {
         let kept = minutes(record.answer_retention());
@@ -559,6 +595,9 @@ fn waiting_note(record: &Record, row: &Row) -> Option<String> {
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
         if !row.can_be_found() {
             return "No call has taken the answer, and none can, because the call that asked is unknown.".to_owned();
+        }
+        if let Some(rule) = changed_rule {
+            return format!("No call has taken the answer, and none gets it: the rule {rule} has changed since, so the same call is asked about anew.");
         }
         let left = minutes(std::time::Duration::from_millis(left));
         format!("No call has taken the answer yet. A repeated call gets it, for {left} from now.")
@@ -632,7 +671,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn note(&self, id: &QuestionId) -> Result<Option<String>, QuestionStoreError> {
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
-        Ok(row.and_then(|row| waiting_note(&self.record, &row)))
+        Ok(row.and_then(|row| waiting_note(&self.record, &row, self.changed_rule(&row))))
     }
 
     async fn shown(&self, viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
@@ -795,12 +834,22 @@ mod tests {
         // The gateway whose calls asked has ended.
         first.flush().await.unwrap();
         let second = record();
-        let note = async |id: &str| {
+        let note = async |id: &str, changed_rule: Option<&str>| {
             let row = second.find(id).await.unwrap().unwrap();
-            waiting_note(&second, &row).unwrap_or_default()
+            waiting_note(&second, &row, changed_rule).unwrap_or_default()
         };
-        assert!(note(&sure).await.contains("repeated call gets your answer"));
-        let said = note(&unsure).await;
+        assert!(
+            note(&sure, None)
+                .await
+                .contains("repeated call gets your answer")
+        );
+        let said = note(&sure, Some("deploys")).await;
+        assert!(
+            said.contains("the rule deploys has changed") && said.contains("anew"),
+            "{said}"
+        );
+        assert!(!said.contains("gets your answer"), "{said}");
+        let said = note(&unsure, None).await;
         assert!(said.contains("no call can collect its answer"), "{said}");
         for id in [&sure, &unsure] {
             let won = second
@@ -808,8 +857,9 @@ mod tests {
                 .await;
             assert_eq!(won.unwrap(), Verdict::Won);
         }
-        assert!(note(&sure).await.contains("repeated call gets it"));
-        let said = note(&unsure).await;
+        assert!(note(&sure, None).await.contains("repeated call gets it"));
+        assert!(note(&sure, Some("deploys")).await.contains("none gets it"));
+        let said = note(&unsure, None).await;
         assert!(!said.contains("made again"), "{said}");
     }
 }

@@ -248,6 +248,20 @@ impl StateFolder {
         Some(PeopleInbox { address, by })
     }
 
+    /// Removes what says where the inbox is: the gateway that served it ends. Only whoever has the folder's inbox lock may call this.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn forget_inbox(&self, _lock: &InboxLock) -> io::Result<()> {
+        for file in ["inbox.address", "inbox.people", "inbox.sock"] {
+            match fs::remove_file(self.path.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Returns where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
     pub async fn served_inbox(&self) -> Option<String> {
         if self.is_served().await {

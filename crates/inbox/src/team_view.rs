@@ -13,7 +13,7 @@ use mcp_elicit_forms::web::{
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_policy::people::Group;
-use mcp_elicit_policy::quorum::{Denied, Digest, Membership as _, State};
+use mcp_elicit_policy::quorum::{Denied, Digest, Membership, State};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, Team, TeamAct};
@@ -94,12 +94,13 @@ pub async fn team_view(
         version: quorum.version(),
         may_act,
         may_cancel: may_act && is_alone && *quorum.state() == State::Open,
-        may_claim: may_act && quorum.offers_claims() && !is_claimed,
+        may_claim: may_act && !has_agreed && quorum.offers_claims() && !is_claimed,
         claim: claim.filter(|_| may_act && !is_mine),
         has_agreed,
+        has_handed_on,
         others_needed: quorum.need().get() - 1,
         delegates: if may_act {
-            delegates(now, team, me.unwrap_or_default())
+            delegates(now, team, me.unwrap_or_default(), &people)
         } else {
             Vec::new()
         },
@@ -136,11 +137,15 @@ fn lines(
     [is_excluded, is_unknown, has_handed_on]: [bool; 3],
 ) -> Vec<String> {
     let quorum = team.quorum();
-    let asked = quorum.addressees().iter().chain(quorum.delegates());
-    let mut asked: Vec<String> = asked.map(|to| named(now, to)).collect();
+    let asked: Vec<String> = quorum
+        .addressees()
+        .iter()
+        .map(|to| named(now, to))
+        .collect();
     // A question that was handed on and back names nobody twice.
-    let mut known = BTreeSet::new();
-    asked.retain(|name| known.insert(name.clone()));
+    let mut known: BTreeSet<String> = asked.iter().cloned().collect();
+    let delegates = quorum.delegates().map(|to| named(now, to));
+    let delegates: Vec<String> = delegates.filter(|to| known.insert(to.clone())).collect();
     let need = quorum.need().get();
     let votes = agreement::counted(team, &now.of(row));
     let mut lines = vec![format!(
@@ -148,6 +153,12 @@ fn lines(
         team.rule,
         listed(&asked, "and")
     )];
+    if !delegates.is_empty() {
+        lines.push(format!(
+            "It was handed on to {}.",
+            listed(&delegates, "and")
+        ));
+    }
     if !row.lifecycle.is_open() {
         return lines;
     }
@@ -175,7 +186,7 @@ fn lines(
         lines.push(CALLER_UNKNOWN.to_owned());
     }
     if has_handed_on {
-        lines.push("You have handed this question on.".to_owned());
+        lines.push("You handed this on; you can read it, but not answer.".to_owned());
     }
     lines
 }
@@ -198,15 +209,22 @@ pub(crate) fn listed(names: &[String], last: &str) -> String {
     }
 }
 
-/// Those to whom a person may hand the question on.
-fn delegates(now: &DirectoryNow, team: &Team, me: &str) -> Vec<(String, String)> {
+/// Those to whom a person may hand the question on: not where too few would be left to agree.
+fn delegates(
+    now: &DirectoryNow,
+    team: &Team,
+    me: &str,
+    membership: &dyn Membership,
+) -> Vec<(String, String)> {
     let quorum = team.quorum();
     let people = now.rules().people();
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |to: &Addressee| {
         let entry = (to.to_string(), named(now, to));
-        let is_me = *to == Addressee::Person(me.to_owned());
-        if !is_me && found.len() < MOST_DELEGATES && !found.contains(&entry) {
+        if found.len() < MOST_DELEGATES
+            && !found.contains(&entry)
+            && quorum.may_delegate(me, to, membership)
+        {
             found.push(entry);
         }
     };

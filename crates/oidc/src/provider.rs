@@ -340,6 +340,11 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
     if known.issuer.as_deref() != Some(issuer) {
         let other = known.issuer.unwrap_or_default();
         let other: String = other.chars().take(200).collect();
+        if other.trim_end_matches('/') == issuer.trim_end_matches('/') {
+            return Err(OidcError::Odd(format!(
+                "the issuer calls itself {other:?}: write issuer = {other:?}"
+            )));
+        }
         return Err(OidcError::Odd(format!(
             "the metadata published at {issuer} names the issuer {other:?}"
         )));

@@ -165,6 +165,12 @@ impl<'t> Reader<'t> {
 
     /// Returns a duration such as `30m`.
     pub fn duration(&mut self, value: &Value<'t>, name: &str) -> Option<Duration> {
+        if let Some(number) = value.get_ref().as_integer() {
+            let message = format!("`{name}` is a number without a unit");
+            let help = format!("write it like \"{number}m\", with s, m, h or d");
+            self.defect(value.span().start, "wrong-type", message, help);
+            return None;
+        }
         let text = self.text(value, name)?;
         let read = parse_duration(text);
         if read.is_none() {

@@ -29,7 +29,7 @@ pub mod rules;
 pub mod schedule;
 
 pub use condition::ConditionError;
-pub use defect::RuleDefect;
+pub use defect::{RuleDefect, nearest};
 pub use facts::{Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, QuestionFacts};
 pub use people::{Addressee, People};
 pub use rules::Rules;

@@ -732,6 +732,11 @@ impl Quorum {
         Ok((next, notices.into_iter().collect()))
     }
 
+    /// Returns `true` if the person may hand the question on to this addressee now.
+    pub fn may_delegate(&self, person: &str, to: &Addressee, people: &dyn Membership) -> bool {
+        self.delegate(person, to.clone(), people).is_ok()
+    }
+
     fn delegate(
         &self,
         person: &str,

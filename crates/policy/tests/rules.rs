@@ -205,6 +205,32 @@ fn each_mistake_has_its_line_and_column() {
 }
 
 #[test]
+fn the_help_says_what_was_meant() {
+    for (rest, help) in [
+        (
+            "[roles]\nadmin = [\"ada\"]\n",
+            "did you mean \"person:ada\"?",
+        ),
+        (
+            "[roles]\nadmin = [\"ops\"]\n",
+            "did you mean \"group:ops\"?",
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\ndeadline = 30\n",
+            "write it like \"30m\", with s, m, h or d",
+        ),
+        (
+            "[[rules]]\nwhen = 'arguments.environment = \"production\"'\nallow = true\n",
+            "did you mean `==`?",
+        ),
+    ] {
+        let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
+        let helps: Vec<_> = loaded.defects.iter().map(|defect| &*defect.help).collect();
+        assert_eq!(helps, [help], "{rest}");
+    }
+}
+
+#[test]
 fn all_mistakes_are_named_and_not_only_the_first() {
     let found = defects("x = [\"ada\"\n");
     assert!(!found.is_empty());

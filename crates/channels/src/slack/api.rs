@@ -78,10 +78,11 @@ fn read(reply: &crate::http::Reply) -> Result<Value, ChannelError> {
         ) => ChannelError::Permanent(Reason::Credentials),
         Some("missing_scope") => ChannelError::Permanent(Reason::MissingScope),
         Some("not_in_channel") => ChannelError::Permanent(Reason::NotInChannel),
-        Some(
-            "users_not_found" | "user_not_found" | "channel_not_found" | "is_archived"
-            | "message_not_found",
-        ) => ChannelError::AddressGone,
+        // The account may come, or its address be corrected.
+        Some("users_not_found" | "user_not_found") => ChannelError::Permanent(Reason::Address),
+        Some("channel_not_found" | "is_archived" | "message_not_found") => {
+            ChannelError::AddressGone
+        }
         Some("ratelimited" | "rate_limited") => ChannelError::Retry {
             after: reply.retry_after,
             why: Reason::TooMany,
@@ -112,6 +113,8 @@ mod tests {
             ),
             ("invalid_auth", ChannelError::Permanent(Reason::Credentials)),
             ("channel_not_found", ChannelError::AddressGone),
+            ("users_not_found", ChannelError::Permanent(Reason::Address)),
+            ("user_not_found", ChannelError::Permanent(Reason::Address)),
             ("fatal_error", ChannelError::retry(Reason::Refused(200))),
             (
                 "never heard of",

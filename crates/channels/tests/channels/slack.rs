@@ -9,7 +9,9 @@ use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::SlackConfig;
 use mcp_elicit_channels::secret::Secret;
 use mcp_elicit_channels::slack::{Acts, Done, Refusal, Slack, SlackReply, SlackRequest, SlackUser};
-use mcp_elicit_channels::{Channel as _, ChannelError, Ending, Event, Recipient, Summary, Updated};
+use mcp_elicit_channels::{
+    Channel as _, ChannelError, Ending, Event, Reason, Recipient, Summary, Updated,
+};
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::rules::Reveal;
@@ -251,7 +253,7 @@ async fn messages_are_posted_changed_and_refused() {
     let nobody = to(person("nobody@example.com"), summary("{}"), Event::Asked);
     assert_eq!(
         rig.slack.send(&nobody).await,
-        Err(ChannelError::AddressGone)
+        Err(ChannelError::Permanent(Reason::Address))
     );
     let gone = to(
         Recipient::Group("gone".to_owned()),

@@ -238,10 +238,12 @@ impl GatewayArgs {
     pub(crate) fn config(self) -> Result<Config, Failure> {
         if let Some(path) = &self.config {
             let text = fs::read_to_string(path).map_err(|error| {
-                Failure::usage(format!("cannot read {}", path.display())).because(error)
+                Failure::usage(format!("cannot read {}", path.display()))
+                    .because(error)
+                    .hint("name the gateway's configuration file; docs/gateway.md has one to begin with.")
             })?;
             let config = Config::parse(&text)
-                .map_err(|fault| bad_config(&path.display().to_string(), fault))?;
+                .map_err(|fault| bad_config(&path.display().to_string(), &text, fault))?;
             return Ok(Config {
                 state: self.state.or(config.state),
                 plain: self.plain,
@@ -345,14 +347,48 @@ impl GatewayArgs {
     }
 }
 
-fn bad_config(path: &str, fault: ConfigError) -> Failure {
+fn bad_config(path: &str, text: &str, fault: ConfigError) -> Failure {
     let failure = Failure::usage(format!("{path} cannot be used"));
+    let failure = telling_unset(failure, text);
     let told = fault.to_string();
     match told.trim_end().split_once('\n') {
         // The position in the file is shown over several lines.
         Some((first, shown)) => failure.telling(first, shown.lines().map(hide_userinfo).collect()),
         None => failure.because(fault),
     }
+}
+
+/// Adds the environment variables that the file names for secrets, and that are not set: all of them, with their lines.
+pub(crate) fn telling_unset(failure: Failure, text: &str) -> Failure {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    let unset = unset_variables(text, is_set);
+    if unset.is_empty() {
+        failure
+    } else {
+        failure.telling("environment variables that are not set:", unset)
+    }
+}
+
+/// Returns each `{ env = "NAME" }` of a file whose variable is not set, with its line.
+fn unset_variables(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut unset = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with('#') {
+            continue;
+        }
+        for inside in line.split('{').skip(1) {
+            let name = inside
+                .trim_start()
+                .strip_prefix("env")
+                .and_then(|rest| rest.trim_start().strip_prefix('='))
+                .and_then(|rest| rest.trim_start().strip_prefix(['"', '\'']))
+                .and_then(|rest| rest.split(['"', '\'']).next());
+            if let Some(name) = name.filter(|name| !is_set(name)) {
+                unset.push(format!("line {}: {name}", number + 1));
+            }
+        }
+    }
+    unset
 }
 
 /// A line of the file without what stands between `://` and the last `@` of a word.
@@ -413,6 +449,16 @@ mod tests {
     use mcp_elicit_gateway::config::Inherits;
 
     use super::*;
+
+    #[test]
+    fn every_variable_of_a_secret_that_is_not_set_is_named_with_its_line() {
+        let file = "[channels.slack]\ntoken = { env = \"A\" }\nsigning-secret = {env='B'} # { env = \"C\" }\n\
+            # x = { env = \"D\" }\nproxy = { file = \"E\" }\nenv = { F = \"G\" }\ntoken = { env = \"SET\" }";
+        assert_eq!(
+            unset_variables(file, |name| name == "SET"),
+            ["line 2: A", "line 3: B", "line 3: C"]
+        );
+    }
 
     #[test]
     fn a_server_is_called_by_its_program_or_host() {

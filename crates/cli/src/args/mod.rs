@@ -26,7 +26,7 @@ use crate::commands::Command;
     arg_required_else_help = true
 )]
 pub(crate) struct Cli {
-    /// When to use colours; NO_COLOR is respected
+    /// When to use colours: auto, always or never; NO_COLOR is respected
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub(crate) color: Color,
 
@@ -42,7 +42,7 @@ Exit codes:
   3  no connection, or the peer broke the protocol
   4  a question could not be answered: no responder, no time or no input left
   5  a question was declined or cancelled, and the call ended there: a person's no is not an error
-130  stopped with Ctrl-C or a signal
+130  stopped with Ctrl-C or a signal; `gateway` and `demo-server --listen` end with 0 then
 
 Output for a program goes to stdout, everything for people to stderr.";
 
@@ -81,5 +81,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    /// Longer lines are broken by clap, in the middle of a command and without the indent of a table.
+    #[test]
+    fn the_examples_of_the_help_are_not_broken() {
+        fn look(command: &clap::Command, path: &str) {
+            // Its examples are rewritten elsewhere.
+            if path.ends_with("simulate") {
+                return;
+            }
+            let help = command.get_after_help().map(ToString::to_string);
+            for line in help.unwrap_or_default().lines() {
+                assert!(line.chars().count() <= 100, "{path}: {line}");
+            }
+            for sub in command.get_subcommands() {
+                look(sub, &format!("{path} {}", sub.get_name()));
+            }
+        }
+        look(&super::Cli::command(), "mcp-elicit");
     }
 }

@@ -66,10 +66,20 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        ConnectError::Unauthorized { ref challenge, ref reason } => {
-            refused(&error, challenge, reason.as_deref()).hint(
-                "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
-            )
+        ConnectError::Unauthorized {
+            ref challenge,
+            ref reason,
+        } => {
+            let failure = refused(&error, challenge, reason.as_deref());
+            if parameter(challenge, "resource_metadata").is_some() {
+                failure.hint(
+                    "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
+                )
+            } else {
+                failure.hint(
+                    "put the API key or token into an environment variable and name it with `--token-env VARIABLE`; where the server has a login, sign in with `--sign-in`.",
+                )
+            }
         }
         ConnectError::Unreachable(why) => unreachable(&why, target),
         _ => Failure::connection(format!("no connection: {error}")),
@@ -96,7 +106,12 @@ fn unreachable(why: &str, target: &Target) -> Failure {
     }
     // The transport's own words repeat what it was doing; the last of them say what happened.
     let last = why.rsplit(": ").next().unwrap_or(why);
-    Failure::connection(format!("cannot reach {at}: {}", one_line(last)))
+    let failure = Failure::connection(format!("cannot reach {at}: {}", one_line(last)));
+    if last.contains("404") {
+        failure.hint("check the path: a gateway serves each of its servers at /mcp/NAME.")
+    } else {
+        failure
+    }
 }
 
 /// The call brought no result. `refusal` is the last answer, where it was a no.

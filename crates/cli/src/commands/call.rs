@@ -70,7 +70,8 @@ Examples:
   mcp-elicit call echo message=hello -- npx -y @modelcontextprotocol/server-everything
   mcp-elicit call --prompt plan city=Bern --env DEBUG=1 -- my-server
   mcp-elicit call --list --url https://example.com/mcp --sign-in
-  mcp-elicit call --resource file:///notes.txt --url http://127.0.0.1:8000/mcp --header-env X-Key=MY_KEY
+  mcp-elicit call --resource file:///notes.txt --url http://127.0.0.1:8000/mcp \\
+    --header-env X-Key=MY_KEY
 
 Exit codes:
     0  done

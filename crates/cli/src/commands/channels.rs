@@ -32,12 +32,14 @@ rejects them permanently. Reasons, among others:
   credentials     the password or token is refused
   missing-scope   the Slack app lacks a scope: add it, and install the app again
   not-in-channel  the Slack app is not in that channel: invite it
-  address         there is no address for that person or group on the channel
-  refused         the receiver rejects the message, such as for an unknown address
-  address-gone    the channel, workspace or address no longer exists, or the channel is not in the gateway's file any more
-  too-late        its deadline passed before it could be sent
+  address         the person or group has no address on the channel, or nobody there has it
+  refused         the receiver says no, such as to an address that it does not know
+  address-gone    the channel, workspace or address no longer exists, or the channel is not in the
+                  gateway's file any more
+  too-late        its time was over before it could be sent
 
-The gateway that uses this state folder sends retries. A message about a question that has ended is skipped.";
+A retry is done by the gateway that runs on the state folder. A message that asks about a question
+that has ended is skipped.";
 
 /// List messages to people and programs that could not be sent, and send them again
 #[derive(Debug, Args)]
@@ -66,7 +68,6 @@ enum Act {
     /// Make the gateway send a message again, for an hour at most
     Retry {
         /// Its id, or the beginning of it
-        #[arg(required_unless_present = "all")]
         id: Option<String>,
         /// All messages that have failed
         #[arg(long, conflicts_with = "id")]
@@ -88,7 +89,10 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
     let done = match args.act {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
-        Act::Retry { id: None, .. } => retry_all(&record, args.json).await,
+        Act::Retry { id: None, all: true } => retry_all(&record, args.json).await,
+        Act::Retry { id: None, all: false } => Err(Failure::usage("no message is named").hint(
+            "name one by its id, which `mcp-elicit channels failed` has, or all of them with `--all`.",
+        )),
     };
     record.flush().await.map_err(broken)?;
     done

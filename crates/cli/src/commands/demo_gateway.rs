@@ -341,14 +341,38 @@ fn report_answered(question: &Value, json: bool) -> Result<(), Failure> {
             "event": "answered", "where": "inbox", "id": question["id"], "phase": question["phase"], "by": question["by"],
         }));
     }
-    let word = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
-    output::say(format_args!(
-        "{} {} {}. The call goes on:",
-        styled(GOOD, "The question is"),
-        word("phase"),
-        view::sanitize::line(&word("by"), 80)
-    ));
+    output::say(answered_words(question));
     Ok(())
+}
+
+/// Returns how the question ended, in words. Where nobody ended it, the call does not go on either.
+fn answered_words(question: &Value) -> String {
+    let word = |name: &str| question[name].as_str().unwrap_or_default();
+    let (phase, by) = (word("phase"), view::sanitize::line(word("by"), 80));
+    if by.is_empty() {
+        return format!("The question is {phase}.");
+    }
+    format!(
+        "{} {phase} {by}. The call goes on:",
+        styled(GOOD, "The question is")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_nobody_ended_lets_no_call_go_on() {
+        let withdrawn = json!({"phase": "withdrawn", "by": null});
+        assert_eq!(answered_words(&withdrawn), "The question is withdrawn.");
+        let answered = json!({"phase": "answered", "by": "in the browser"});
+        let words = answered_words(&answered);
+        assert!(
+            words.ends_with("answered in the browser. The call goes on:"),
+            "{words}"
+        );
+    }
 }
 
 fn failed(fault: InboxFault) -> Failure {

@@ -15,7 +15,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 use super::in_runtime;
-use crate::args::gateway::{GatewayArgs, Log};
+use crate::args::gateway::{GatewayArgs, Log, telling_unset};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -25,9 +25,12 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let check = args.check;
     let file = args.config.clone();
     let config = args.config()?;
-    check_addresses(&config).map_err(cannot_start)?;
+    let from = ConfiguredIn::of(file.as_deref());
+    let refused = |fault| unusable(fault, &from, check);
+    check_addresses(&config).map_err(refused)?;
+    // What a secret is read from may not be there: all of that is told at once.
+    check_channels(&config).map_err(refused)?;
     if check {
-        check_channels(&config).map_err(cannot_start)?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
@@ -77,8 +80,58 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
     }
 }
 
+/// The source of a gateway's configuration.
+enum ConfiguredIn {
+    CommandLine,
+    /// The file, by its path.
+    File(PathBuf),
+}
+
+impl ConfiguredIn {
+    fn of(file: Option<&Path>) -> Self {
+        file.map_or(Self::CommandLine, |file| Self::File(file.to_owned()))
+    }
+
+    /// Returns the names of the settings for addresses.
+    fn addresses(&self) -> String {
+        match self {
+            Self::CommandLine => "with `--inbox` or `--listen`".to_owned(),
+            Self::File(file) => format!("as `inbox` or `listen` in {}", file.display()),
+        }
+    }
+}
+
+/// The configuration cannot be used: before anything was started, or where it was only to be checked.
+fn unusable(fault: StartError, from: &ConfiguredIn, check: bool) -> Failure {
+    let is_secret = matches!(fault, StartError::Channels(_));
+    let failure = cannot_start(fault, from);
+    let ConfiguredIn::File(file) = from else {
+        return failure;
+    };
+    let failure = if check {
+        failure.saying(format!("{} cannot be used", file.display()))
+    } else {
+        failure
+    };
+    match std::fs::read_to_string(file) {
+        Ok(text) if is_secret => telling_unset(failure, &text),
+        Ok(_) | Err(_) => failure,
+    }
+}
+
 async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure> {
-    let runtime = Runtime::open(&mut config).await.map_err(cannot_start)?;
+    let from = ConfiguredIn::of(file.as_deref());
+    let runtime = Runtime::open(&mut config)
+        .await
+        .map_err(|fault| cannot_start(fault, &from))?;
+    // Nobody is told of an inbox whose gateway does not start.
+    let listener = match config.listen {
+        Some(at) => {
+            let bound = tokio::net::TcpListener::bind(at).await;
+            Some(bound.map_err(|source| cannot_start(StartError::Listen { at, source }, &from))?)
+        }
+        None => None,
+    };
     if let Some(file) = file {
         runtime.reload_on_signal(file);
     }
@@ -98,19 +151,25 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
     });
     let watched = runtime.clone();
     tokio::select! {
-        served = serve_clients(runtime, config) => served,
-        fault = watched.broken_record() => Err(cannot_start(fault.into())),
+        served = serve_clients(runtime, config, listener, &from) => served,
+        fault = watched.broken_record() => Err(cannot_start(fault.into(), &from)),
     }
 }
 
-async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> {
+async fn serve_clients(
+    runtime: Runtime,
+    config: Config,
+    listener: Option<tokio::net::TcpListener>,
+    from: &ConfiguredIn,
+) -> Result<(), Failure> {
+    let failed = |fault| cannot_start(fault, from);
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };
-    if config.listen.is_none() && std::io::stdin().is_terminal() {
+    if listener.is_none() && std::io::stdin().is_terminal() {
         say_what_is_waited_for();
     }
-    match (config.listen, &server.target) {
+    match (listener, &server.target) {
         (None, Target::Program(program)) => {
             let (program, max_frame) = (program.clone(), config.max_frame);
             let serving = tokio::task::spawn_blocking(move || {
@@ -119,7 +178,7 @@ async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> 
             serving
                 .await
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?
-                .map_err(cannot_start)
+                .map_err(failed)
         }
         (None, Target::Url(at)) => {
             let (at, max_frame) = (at.clone(), config.max_frame);
@@ -128,13 +187,12 @@ async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> 
             serving
                 .await
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?
-                .map_err(cannot_start)
+                .map_err(failed)
         }
-        (Some(at), _) => {
-            let listener = tokio::net::TcpListener::bind(at)
-                .await
-                .map_err(|source| cannot_start(StartError::Listen { at, source }))?;
-            let bound = listener.local_addr().unwrap_or(at);
+        (Some(listener), _) => {
+            let bound = listener
+                .local_addr()
+                .map_err(|error| Failure::connection("the gateway broke").because(error))?;
             if let [_only] = config.servers.as_slice() {
                 output::say(format_args!("serving: http://{bound}/mcp"));
             } else {
@@ -143,9 +201,7 @@ async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> 
                     output::say(format_args!("serving: http://{bound}/mcp/{name}"));
                 }
             }
-            serve_http(runtime, &config, listener)
-                .await
-                .map_err(cannot_start)
+            serve_http(runtime, &config, listener).await.map_err(failed)
         }
     }
 }
@@ -162,7 +218,7 @@ fn say_what_is_waited_for() {
     ));
 }
 
-fn cannot_start(fault: StartError) -> Failure {
+fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     let failure = match &fault {
         StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
             Failure::usage("cannot start the gateway")
@@ -186,7 +242,7 @@ fn cannot_start(fault: StartError) -> Failure {
         StartError::NoTerminal { .. } => Failure::usage("cannot start the gateway")
             .hint("start it from a terminal, or choose another `--answer-with`."),
         StartError::Listen { at, source } => {
-            Failure::usage("cannot start the gateway").hint(why_not_there(*at, source))
+            Failure::usage("cannot start the gateway").hint(why_not_there(*at, source, from))
         }
         StartError::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
@@ -210,12 +266,14 @@ fn cannot_start(fault: StartError) -> Failure {
 }
 
 /// Returns what to do where an address cannot be served.
-fn why_not_there(at: SocketAddr, error: &std::io::Error) -> String {
+fn why_not_there(at: SocketAddr, error: &std::io::Error, from: &ConfiguredIn) -> String {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::AddrInUse => {
-            "something else listens there: name another address with `--inbox` or `--listen`."
-                .to_owned()
+            format!(
+                "something else listens there: name another address {}.",
+                from.addresses()
+            )
         }
         ErrorKind::AddrNotAvailable => format!(
             "this machine has no address {}: use 127.0.0.1, or an address of this machine.",
@@ -225,7 +283,7 @@ fn why_not_there(at: SocketAddr, error: &std::io::Error) -> String {
             "this user may not serve port {}: use one above 1023.",
             at.port()
         ),
-        _ => "name another address with `--inbox` or `--listen`.".to_owned(),
+        _ => format!("name another address {}.", from.addresses()),
     }
 }
 

@@ -35,8 +35,9 @@ Examples:
   mcp-elicit tokens revoke 4f1c9a0b7d22
   mcp-elicit tokens block https://id.example.com 248289761001
 
-A token is shown once, when it is made; the state folder has its hash only. A change is in force at the next request,
-and calls that a revoked token or a blocked caller still waits for are ended within a second.";
+A token is shown once, when it is made; the state folder has its hash only. A change is in force at
+the next request, and calls that a revoked token or a blocked caller still waits for are ended within
+a second.";
 
 /// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]
@@ -114,7 +115,15 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             no_person,
             expires,
         } => {
+            say_if_unused(&StateFolder::at(&path));
             let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
+            if let Some(person) = &person {
+                output::say(format_args!(
+                    "{} the name is not checked here: `[people.{}]` has to be in the gateway's file",
+                    output::styled(output::HINT, "note:"),
+                    output::harmless(person)
+                ));
+            }
             let nobody = no_person.then_some(TokenOwner::Nobody);
             let owner = person.map(TokenOwner::Person).or(nobody);
             let tokens = folder.api_tokens();
@@ -153,6 +162,17 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
 }
 
+/// Says that no gateway knows the folder: a name that is misspelt makes one.
+fn say_if_unused(folder: &StateFolder) {
+    if !folder.identity().exists() {
+        output::say(format_args!(
+            "{} no gateway has used the state folder {} yet",
+            output::styled(output::HINT, "note:"),
+            folder.path().display()
+        ));
+    }
+}
+
 async fn tell_made(
     folder: &StateFolder,
     made: Result<(ApiToken, String), MakeError>,
@@ -179,7 +199,7 @@ async fn tell_made(
         discarded.map_err(|error| unusable(&error))?;
         return Err(failure);
     }
-    inbox::note_about(folder, Event::TokenMade, token.id()).await;
+    inbox::note_about(folder, Event::TokenMade, ("token", token.id())).await;
     if json {
         return Ok(Exit::Done);
     }
@@ -233,7 +253,7 @@ async fn tell_blocked(
             .hint("`mcp-elicit tokens list` has who is blocked."));
     }
     let caller = format!("{subject} ({issuer})");
-    inbox::note_about(folder, event, &caller).await;
+    inbox::note_about(folder, event, ("caller", &caller)).await;
     output::say(format_args!("{words}  {now}"));
     Ok(Exit::Done)
 }
@@ -295,7 +315,7 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
                 .hint("`mcp-elicit tokens list` has them."),
         );
     }
-    inbox::note_about(folder, Event::TokenRevoked, id).await;
+    inbox::note_about(folder, Event::TokenRevoked, ("token", id)).await;
     output::say(format_args!("{id}  revoked"));
     Ok(Exit::Done)
 }

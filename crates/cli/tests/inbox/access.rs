@@ -76,6 +76,28 @@ fn sessions_are_listed_and_ended_and_survive_the_gateway() {
 }
 
 #[test]
+fn a_gateway_that_has_ended_leaves_no_address_behind() {
+    let state = tempfile::tempdir().unwrap();
+    let names = ["inbox.address", "inbox.sock"];
+    let mut gateway = start(state.path(), &[]);
+    for name in names {
+        assert!(state.path().join(name).exists(), "{name}");
+    }
+    gateway.stdin = None;
+    gateway.child.wait().unwrap();
+    for name in names {
+        assert!(!state.path().join(name).exists(), "{name}");
+    }
+    // One that was killed leaves them, and nobody is led there.
+    let people = "provider https://ask.example.com/\n";
+    std::fs::write(state.path().join("inbox.people"), people).unwrap();
+    let open = command(state.path(), &["inbox", "open"]);
+    let said = String::from_utf8_lossy(&open.stderr).into_owned();
+    assert_eq!(open.status.code(), Some(3), "{said}");
+    assert!(said.contains("no gateway serves the inbox"), "{said}");
+}
+
+#[test]
 fn nothing_that_a_log_may_keep_signs_anybody_in() {
     let state = tempfile::tempdir().unwrap();
     let mut gateway = Gateway::start(state.path(), &["--hold", "0"], &DEMO_SERVER);

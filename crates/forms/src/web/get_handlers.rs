@@ -211,7 +211,7 @@ impl Open<'_> {
         };
         let warnings = warnings(&self.question);
         Asked {
-            asker: page_model::asker(&self.question, self.asked, self.now),
+            asker: page_model::asker(&self.question, self.asked, self.now, is_approval),
             verb,
             left: page_model::left(self.question.deadline(), self.now),
             message: Message::read(&self.question.message()),
@@ -256,6 +256,7 @@ impl Open<'_> {
             });
         }
         let asked = self.asked();
+        let is_approval = asked.is_approval();
         let leave = asked_for(query, "leave").filter(|_| typed);
         let leaving = leave.and_then(|act| {
             let mut leavings = asked.leavings().into_iter();
@@ -267,7 +268,7 @@ impl Open<'_> {
             typed,
             leaving,
             problems,
-            fields: page_model::fields(&views, &draft, &wrong, &zone),
+            fields: page_model::fields(&views, &draft, &wrong, &zone, is_approval),
             zones: page_model::zones(&views),
         }
     }
@@ -320,7 +321,8 @@ async fn open<'a, D: QuestionStore>(
             let note = app.store.note(&id).await.map_err(failed)?;
             let team = app.store.team(viewer, &id).await.map_err(failed)?;
             let shell = shell(site, viewer, pending_total);
-            let mut ended = notices::ended(shell, &summary, late, next, note);
+            let is_approval = team.as_ref().is_some_and(|team| team.is_approval);
+            let mut ended = notices::ended(shell, &summary, late, next, note, is_approval);
             if let Some(team) = team {
                 let now = (site.clock)();
                 ended.history = page_model::history(team.history);

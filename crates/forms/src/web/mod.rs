@@ -48,6 +48,7 @@ mod sse;
 mod stepper;
 mod streams;
 mod team;
+mod user_agent;
 mod viewer;
 
 pub use browser::Browser;

@@ -11,7 +11,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     let acts = if shell.inside {
         vec![Act {
             href: format!("{}/", shell.base),
-            label: "All questions".to_owned(),
+            label: "Questions for you".to_owned(),
         }]
     } else {
         Vec::new()
@@ -36,11 +36,16 @@ pub(super) fn ended(
     late: bool,
     next: Option<&QuestionSummary>,
     note: Option<String>,
+    is_approval: bool,
 ) -> NoticePage {
     let Some(end) = &summary.ended else {
         return expired(shell, &summary.server, late);
     };
     let (tone, head, line) = words(end, &summary.server);
+    let head = match &end.how {
+        Ending::Answered if is_approval => "Approved",
+        _ => head,
+    };
     // It knows better than the usual words whether the answer has arrived.
     let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
@@ -189,10 +194,19 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
     )
 }
 
+/// Builds the notice for an address at which there is no page.
+pub(super) fn no_page(shell: Shell) -> NoticePage {
+    notice(shell, Tone::Plain, "Not here", "There is no such page.")
+}
+
 /// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
-    let line = "This browser is not signed in, or not any more.";
-    let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
+    let (head, line) = if site.logins {
+        ("Log in", "This browser is not logged in, or not any more.")
+    } else {
+        ("Sign in", "This browser is not signed in, or not any more.")
+    };
+    let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines.push(site.sign_in.clone());
     page.enter = meant.map(str::to_owned);
     page

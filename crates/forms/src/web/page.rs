@@ -186,6 +186,7 @@ pub(super) struct TeamPart {
     /// The claim of somebody else.
     pub claim: Option<ClaimPart>,
     pub has_agreed: bool,
+    pub has_handed_on: bool,
     pub others_needed: u8,
     /// The act that the reader has just done, in words.
     pub did: Option<&'static str>,
@@ -200,6 +201,8 @@ pub(super) struct TeamPart {
 pub(super) struct ClaimPart {
     pub by: String,
     pub left: Left,
+    /// The time left in whole minutes, as it stands still on the page.
+    pub minutes: String,
 }
 
 /// Answers that wait for the agreement of others.
@@ -226,6 +229,8 @@ pub(super) struct HistoryPart {
     /// `true` for an act or a change, of which the page tells as it comes.
     pub is_announced: bool,
     pub at: Option<Moment>,
+    /// The event's own name on the page: its time, and its place among those of that time.
+    pub key: String,
 }
 
 impl Asked {
@@ -254,6 +259,11 @@ impl Asked {
     /// Returns `true` if the reader has agreed to the entered answers.
     pub(super) fn has_agreed(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.has_agreed)
+    }
+
+    /// Returns `true` if the reader has handed the question on.
+    pub(super) fn has_handed_on(&self) -> bool {
+        self.team.as_ref().is_some_and(|team| team.has_handed_on)
     }
 
     /// Returns the number of people who must agree after the reader has entered answers.
@@ -387,6 +397,25 @@ pub(super) struct QueuePage {
     pub longer: Option<String>,
     pub pending: Vec<Row>,
     pub recent: Vec<Row>,
+}
+
+impl QueuePage {
+    /// Returns the number of questions that wait, in words.
+    fn waiting(&self) -> String {
+        match self.shell.pending {
+            1 => "One question is waiting for you".to_owned(),
+            pending => format!("{pending} questions are waiting for you"),
+        }
+    }
+
+    /// Returns the number of questions that are found, in words.
+    fn matching(&self) -> String {
+        match self.pending.len() + self.recent.len() {
+            0 => "Nothing matches".to_owned(),
+            1 => "One question matches".to_owned(),
+            found => format!("{found} questions match"),
+        }
+    }
 }
 
 /// A link at the foot of a notice.

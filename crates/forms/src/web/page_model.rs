@@ -37,7 +37,13 @@ const SIDE_BY_SIDE: usize = 3;
 /// Longest label of an option that stands beside others, in characters.
 const SHORT: usize = 14;
 
-pub(super) fn asker(question: &QuestionView, asked: SystemTime, now: SystemTime) -> Asker {
+/// Returns who asks, and for which call. The arguments of a call that waits for approval are always in sight.
+pub(super) fn asker(
+    question: &QuestionView,
+    asked: SystemTime,
+    now: SystemTime,
+    is_approval: bool,
+) -> Asker {
     let origin = question.origin();
     let server = origin.name();
     let command = origin.command();
@@ -57,7 +63,7 @@ pub(super) fn asker(question: &QuestionView, asked: SystemTime, now: SystemTime)
                 name: call.name_in_full(),
                 doubt: call.doubt(),
                 raw: "as sent",
-                open: arguments.len() <= OPEN && !call.is_shortened(),
+                open: is_approval || arguments.len() <= OPEN && !call.is_shortened(),
                 arguments,
             }
         }),
@@ -79,21 +85,28 @@ pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left
     })
 }
 
-/// Every field with what was typed and what is wrong. `zone` is offered where no zone is known yet.
+/// Every field with what was typed and what is wrong. `zone` is offered where no zone is known yet. An argument of a call that waits for
+/// approval says where it has characters that a control does not show.
 pub(super) fn fields(
     views: &[FieldView],
     draft: &Draft,
     wrong: &Wrong,
     zone: &str,
+    is_approval: bool,
 ) -> Vec<FieldPart> {
     let part = |(index, view): (usize, &FieldView)| FieldPart {
         key: key(index),
         label: view.label.clone(),
         required: view.required,
         about: view.description.clone(),
-        limit: limit(view),
+        limit: {
+            let hidden = is_approval.then(|| hidden(draft.get(&view.name))).flatten();
+            let parts = [limit(view), hidden.unwrap_or_default()];
+            let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            parts.join(" · ")
+        },
         errors: of(wrong, index).collect(),
-        entry: entry(view, draft.get(&view.name), zone),
+        entry: entry(view, draft.get(&view.name), zone, is_approval),
     };
     views.iter().enumerate().map(part).collect()
 }
@@ -119,7 +132,17 @@ fn limit(view: &FieldView) -> String {
     }
 }
 
-fn entry(view: &FieldView, typed: &DraftValue, zone: &str) -> Entry {
+/// Returns the text with its hidden characters marked; `None` where it has none.
+fn hidden(typed: &DraftValue) -> Option<String> {
+    let DraftValue::Text(text) = typed else {
+        return None;
+    };
+    // The ends of lines are seen.
+    let marked = sanitize::exact(text, sanitize::ARGUMENTS).replace("␊\n", "\n");
+    (marked != *text).then(|| format!("with hidden characters marked: {marked}"))
+}
+
+fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) -> Entry {
     let value = match typed {
         DraftValue::Text(text) => text.clone(),
         DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => String::new(),
@@ -172,18 +195,16 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str) -> Entry {
         }
         Control::YesNo => Entry::Picks {
             kind: "radio",
-            options: vec![
-                OptionPart {
-                    index: 0,
-                    label: "Yes".to_owned(),
-                    picked: *typed == DraftValue::Flag(true),
-                },
-                OptionPart {
-                    index: 1,
-                    label: "No".to_owned(),
-                    picked: *typed == DraftValue::Flag(false),
-                },
-            ],
+            // An argument is written as in the list of arguments.
+            options: [(true, "Yes", "true"), (false, "No", "false")]
+                .into_iter()
+                .enumerate()
+                .map(|(index, (flag, answer, argument))| OptionPart {
+                    index,
+                    label: if is_approval { argument } else { answer }.to_owned(),
+                    picked: *typed == DraftValue::Flag(flag),
+                })
+                .collect(),
             row: true,
             search: false,
             none: (!view.required).then_some(!matches!(typed, DraftValue::Flag(_))),
@@ -265,7 +286,7 @@ pub(super) fn review(
 
 /// Returns a value in words; an argument of a call that waits for approval so that no other value is shown alike.
 fn shown(view: &FieldView, value: &serde_json::Value, is_approval: bool) -> Vec<String> {
-    if is_approval && (value.is_string() || value.is_number()) {
+    if is_approval && (value.is_string() || value.is_number() || value.is_boolean()) {
         vec![exact_argument(value)]
     } else {
         view.sent(value)
@@ -321,12 +342,18 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         may_cancel: team.may_cancel,
         may_claim: team.may_claim,
         claim: team.claim.and_then(|claim| {
+            let left = left(Some(claim.until), now)?;
             Some(ClaimPart {
                 by: name(&claim.by),
-                left: left(Some(claim.until), now)?,
+                minutes: match left.milliseconds.div_ceil(60_000) {
+                    0 | 1 => "minute".to_owned(),
+                    minutes => format!("{minutes} minutes"),
+                },
+                left,
             })
         }),
         has_agreed: team.has_agreed,
+        has_handed_on: team.has_handed_on,
         others_needed: team.others_needed,
         did: None,
         delegates: team.delegates,
@@ -348,9 +375,20 @@ pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<Comme
 
 /// The course of a question, safe to show.
 pub(super) fn history(lines: Vec<HistoryLine>) -> Vec<HistoryPart> {
+    let mut last = (None, 0);
     let part = |line: HistoryLine| HistoryPart {
         text: sanitize::line(&line.text, HISTORY_LINE),
         is_announced: line.is_announced,
+        key: {
+            let at = line
+                .at
+                .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let at = at.map(|at| at.as_millis());
+            if line.is_announced {
+                last = (at, if last.0 == at { last.1 + 1 } else { 0 });
+            }
+            format!("{}.{}", at.unwrap_or_default(), last.1)
+        },
         at: line.at.and_then(moment),
     };
     lines.into_iter().map(part).collect()

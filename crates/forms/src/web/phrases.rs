@@ -14,6 +14,8 @@ pub(super) struct Phrases {
     pub without_fields: &'static str,
     /// The button that accepts a form without fields.
     pub accept: &'static str,
+    /// The act that a claim of somebody else keeps others from.
+    pub while_claimed: &'static str,
     /// The button that agrees to what another person entered.
     pub confirm: &'static str,
     /// The heading of the form, and `true` where it is for the eye, too.
@@ -55,6 +57,7 @@ const QUESTION: Phrases = Phrases {
     ],
     without_fields: "the server asks for your yes.",
     accept: "Accept",
+    while_claimed: "enter answers",
     confirm: "Confirm exactly these answers",
     fields: ("Your answers", false),
     about_fields: "",
@@ -92,17 +95,15 @@ const APPROVAL: Phrases = Phrases {
     ],
     without_fields: "you approve the call as it stands, or decline it.",
     accept: "Approve",
+    while_claimed: "approve",
     confirm: "Approve exactly this",
     fields: ("Arguments that you may change", true),
     about_fields: "You approve on the next page, with these arguments as they are then.",
     other: [
         "Other arguments",
-        "Approving with others drops the approvals so far: everybody who approved has to look again.",
+        "The fields start from the call as it was made. Approving other arguments drops the approvals so far: everybody who approved has to look again.",
     ],
-    again: [
-        "Approve with other arguments, or decline",
-        "Decline after all",
-    ],
+    again: ["Approve other arguments, or decline", "Decline after all"],
     agreed: [
         "You have approved. Others have to approve, too.",
         "Approve above, or decline.",

@@ -383,18 +383,16 @@ async fn part<D: QuestionStore>(
     match part.as_str() {
         "review" => get_handlers::review(&app, &viewer, id, query.as_deref()).await,
         "state" => sse::question_state(&app, &viewer, id).await,
-        _ => nowhere(State(app)).await,
+        _ => nowhere(State(app), Extension(viewer)).await,
     }
 }
 
-async fn nowhere<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
-    let shell = super::page::Shell {
-        base: app.site.base.clone(),
-        inside: true,
-        pending: 0,
-        name: None,
-    };
-    page(StatusCode::NOT_FOUND, &notices::unknown(shell))
+async fn nowhere<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    Extension(viewer): Extension<D::Viewer>,
+) -> Response {
+    let shell = get_handlers::shell(&app.site, &viewer, 0);
+    page(StatusCode::NOT_FOUND, &notices::no_page(shell))
 }
 
 #[cfg(test)]

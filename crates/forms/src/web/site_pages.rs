@@ -12,6 +12,7 @@ use super::page::{
 };
 use super::router::page;
 use super::site::Site;
+use super::user_agent::browser_name;
 use crate::theme::Tone;
 use crate::view::sanitize;
 
@@ -193,7 +194,7 @@ pub fn account(site: &Site, account: Account) -> Response {
             .map(|line| SessionRow {
                 id: line.id,
                 of: line.of.map(|of| sanitize::line(&of, sanitize::LABEL)),
-                browser: sanitize::line(&line.browser, sanitize::LABEL),
+                browser: sanitize::line(&browser_name(&line.browser), sanitize::LABEL),
                 signed_in: ago(at(line.signed_in), now),
                 last_used: ago(at(line.last_used), now),
                 is_this: line.is_this,
@@ -227,7 +228,7 @@ pub fn account(site: &Site, account: Account) -> Response {
                 .into_iter()
                 .map(|device| DeviceRow {
                     id: device.id,
-                    browser: sanitize::line(&device.browser, sanitize::LABEL),
+                    browser: sanitize::line(&browser_name(&device.browser), sanitize::LABEL),
                     added: ago(at(device.added), now),
                     reached: match device.reached {
                         Some(reached) => format!("last notified {}", ago(at(reached), now)),

@@ -30,6 +30,8 @@ pub struct TeamView {
     pub claim: Option<ClaimView>,
     /// `true` if the reader has agreed to the entered answers.
     pub has_agreed: bool,
+    /// `true` if the reader has handed the question on, and a line says so.
+    pub has_handed_on: bool,
     /// The number of people who must agree beside the one who enters answers.
     pub others_needed: u8,
     /// Those to whom the reader may hand the question on: value and label.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use mcp_elicit_client::connection::TokenError;
-use mcp_elicit_policy::RuleDefect;
+use mcp_elicit_policy::{RuleDefect, nearest};
 
 use super::{AnswerWithError, LoginError, NoAddress};
 
@@ -259,7 +259,23 @@ fn plain_words(error: &toml::de::Error) -> String {
     ] {
         text = text.replace(theirs, ours);
     }
-    text
+    match meant(&text) {
+        Some((names, meant)) => text.replacen(&names, &meant, 1),
+        None => text,
+    }
+}
+
+/// Returns the list of all keys that may stand there, and the words in its place, where one of them is close to the unknown key.
+fn meant(text: &str) -> Option<(String, String)> {
+    let (_, rest) = text.split_once("unknown field `")?;
+    let (unknown, rest) = rest.split_once('`')?;
+    let names = rest
+        .lines()
+        .next()
+        .filter(|rest| rest.starts_with(", expected "))?;
+    let known = names.split('`').skip(1).step_by(2);
+    let near = nearest(unknown, known)?;
+    Some((names.to_owned(), format!(": did you mean `{near}`?")))
 }
 
 impl ConfigError {

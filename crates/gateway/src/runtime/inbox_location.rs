@@ -74,11 +74,12 @@ impl Runtime {
     fn serving(&self, config: &Config, folder: &Folder) -> Serving {
         let (login, teams) = (config.login.as_ref(), self.teams.as_ref());
         let teams = login.zip(teams).map(|(login, teams)| {
-            let teams = Arc::clone(teams);
+            let (teams, asking) = (Arc::clone(teams), Arc::clone(teams));
             Teams {
                 login: login.clone(),
                 // As they are at each act.
                 rules: Arc::new(move || teams.rules()),
+                is_asked_by: Arc::new(move |rule, digest| asking.is_asked_by(rule, digest)),
                 push: self.push_offer(),
             }
         });

@@ -157,6 +157,12 @@ impl Runtime {
         if let Err(fault) = closed.await {
             tracing::error!(%fault, "the record could not be kept");
         }
+        // Nobody is led to an address at which nothing listens any more.
+        if let InboxLocation::Here(inbox) = &*self.answering.borrow()
+            && let Err(error) = inbox.forget()
+        {
+            tracing::warn!(%error, "the state folder still says where the inbox was");
+        }
     }
 
     /// Takes every question away from the terminal and the programs that it is put before.

@@ -7,7 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use mcp_elicit_forms::web::{self, Audit, AuditLine};
+use mcp_elicit_forms::web::{self, Audit, AuditLine, Notice};
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_record::audit;
 use mcp_elicit_record::store::{AuditEntry, Store, StoreError};
@@ -77,7 +77,16 @@ pub(super) async fn audit(
     };
     if access::may(gate.people().role(&viewer), Action::Audit).is_err() {
         let line = "Only auditors and administrators read the audit.";
-        return gate.notice(StatusCode::FORBIDDEN, "Not yours to read", line);
+        let notice = Notice {
+            head: "Not yours to read".to_owned(),
+            lines: vec![line.to_owned()],
+            links: vec![(
+                format!("{}/", gate.site.path()),
+                "Questions for you".to_owned(),
+            )],
+            ..Notice::default()
+        };
+        return web::notice(&gate.site, StatusCode::FORBIDDEN, notice);
     }
     let query = query.map(|Query(query)| query).unwrap_or_default();
     let (lines, older) = match latest(gate.record.store(), &query).await {

@@ -34,6 +34,9 @@ use self::table::devices::DeviceKeys;
 /// The rules, people and groups as they are now.
 pub type RulesNow = Arc<dyn Fn() -> Arc<Rules> + Send + Sync>;
 
+/// Returns `true` if a call made now would be asked about by the rule of this name as by the one with this digest.
+pub type RuleCheck = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
+
 /// The inbox of several people.
 #[derive(Clone)]
 pub struct Teams {
@@ -41,6 +44,8 @@ pub struct Teams {
     pub login: LoginSettings,
     /// The rules, people and groups as they are now.
     pub rules: RulesNow,
+    /// The check whether the rule of a question is still the same.
+    pub is_asked_by: RuleCheck,
     /// Web push, where people may have their devices notified.
     pub push: Option<PushOffer>,
 }
@@ -116,7 +121,7 @@ impl LoginMode {
     pub(crate) const fn how(&self) -> &'static str {
         match self {
             Self::Proxy(_) => {
-                "The proxy in front of this inbox signs people in: open the inbox through it again."
+                "The proxy in front of this inbox logs people in: open the inbox through it again."
             }
             #[cfg(feature = "teams")]
             Self::Oidc(_) => "Open the inbox again: it leads to the login.",

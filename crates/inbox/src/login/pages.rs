@@ -95,13 +95,20 @@ async fn login(
 ) -> Response {
     let next = next_of(query.as_deref());
     // A login that is to be fresh is made again.
-    let is_fresh = value_of(query.as_deref().unwrap_or_default(), "fresh").is_some();
+    let has = |name| value_of(query.as_deref().unwrap_or_default(), name).is_some();
+    let is_fresh = has("fresh");
     if viewer.is_some() && !is_fresh {
         return go(&format!("{}{next}", gate.site.path()));
     }
     #[cfg(feature = "teams")]
     if gate.provider.is_some() {
-        return super::provider::start(&gate, &headers, next, is_fresh).await;
+        use super::provider::LoginAgain;
+        let again = match (is_fresh, has("another")) {
+            (true, _) => LoginAgain::Fresh,
+            (false, true) => LoginAgain::Another,
+            (false, false) => LoginAgain::No,
+        };
+        return super::provider::start(&gate, &headers, next, again).await;
     }
     #[cfg(not(feature = "teams"))]
     let _: HeaderMap = headers;
@@ -129,7 +136,7 @@ impl PostError {
             Self::OtherSite => {
                 "The request was started by a page of another site. Nothing was done."
             }
-            Self::NotSignedIn => "You are not signed in any more.",
+            Self::NotSignedIn => "You are not logged in any more.",
             Self::OtherSession => {
                 "The form was made for another session. Nothing was done; open the page again."
             }
@@ -238,8 +245,8 @@ async fn log_out(
 }
 
 async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
-    let line = "This browser is not signed in any more. Questions wait as before.";
-    let by_proxy = "The proxy in front of this inbox still knows who you are: the next page that you open signs you in again.";
+    let line = "This browser is not logged in any more. Questions wait as before.";
+    let by_proxy = "The proxy in front of this inbox still knows who you are: the next page that you open logs you in again.";
     let more = matches!(gate.settings.mode, LoginMode::Proxy(_)).then_some(by_proxy);
     let lines = std::iter::once(line).chain(more);
     let notice = Notice {

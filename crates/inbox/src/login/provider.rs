@@ -442,12 +442,23 @@ fn redirect_uri(gate: &Gate) -> String {
     format!("{}login/return", gate.site.address())
 }
 
+/// The login that a browser asks for, where it had one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LoginAgain {
+    /// Whoever is logged in at the provider.
+    No,
+    /// The provider has the person log in anew.
+    Fresh,
+    /// The provider lets the person choose another account.
+    Another,
+}
+
 /// Sends the browser to the provider.
 pub(super) async fn start(
     gate: &Gate,
     headers: &HeaderMap,
     next: String,
-    is_fresh: bool,
+    again: LoginAgain,
 ) -> Response {
     let Some(client) = &gate.provider else {
         return StatusCode::NOT_FOUND.into_response();
@@ -460,14 +471,14 @@ pub(super) async fn start(
     };
     let address = async {
         let metadata = client.metadata_for_login(gate.clock).await?;
-        let fresh: &[(&str, &str)] = if is_fresh {
-            &[("max_age", "0"), ("prompt", "login")]
-        } else {
-            &[]
+        let more: &[(&str, &str)] = match again {
+            LoginAgain::No => &[],
+            LoginAgain::Fresh => &[("max_age", "0"), ("prompt", "login")],
+            LoginAgain::Another => &[("prompt", "select_account")],
         };
         client
             .provider
-            .authorization_url(&metadata, &redirect_uri(gate), &state, &nonce, fresh)
+            .authorization_url(&metadata, &redirect_uri(gate), &state, &nonce, more)
     };
     let (address, verifier) = match address.await {
         Ok(address) => address,
@@ -479,7 +490,7 @@ pub(super) async fn start(
         verifier,
         next,
         began: now,
-        is_fresh,
+        is_fresh: again == LoginAgain::Fresh,
     };
     let sealed = match client.flows.seal(&state, &flow) {
         Ok(sealed) => sealed,
@@ -518,7 +529,7 @@ pub(super) async fn returned(
     });
     let (Some(answer), Some(state), Some(flow)) = (answer, state, flow) else {
         let line = "This login was not begun in this browser, took too long, or is over already. Begin again from the inbox.";
-        return gate.notice(StatusCode::BAD_REQUEST, "Log in again", line);
+        return gate.try_again(StatusCode::BAD_REQUEST, "Log in again", line.to_owned());
     };
     let grant = async {
         let metadata = client.provider.metadata(now).await?;
@@ -569,7 +580,7 @@ pub(super) async fn returned(
             }
             response
         }
-        Ok(Err(refused)) => gate.refused(refused),
+        Ok(Err(refused)) => gate.refused(refused, &identity),
         Err(error) => gate.failed(&error),
     };
     if let Some(cookie) = gate.cookie_header(&flow_cookie(&gate, &state), "", 0) {
@@ -616,7 +627,7 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
         OidcError::Unreachable(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             "The login is down",
-            "The provider that signs people in cannot be reached. Signed-in sessions continue; questions wait. Try again later.",
+            "The provider at which people log in cannot be reached. Browsers that are logged in stay so; questions wait. Try again later.",
         ),
         OidcError::WrongIssuer | OidcError::Odd(_) | OidcError::OtherPerson => (
             StatusCode::BAD_GATEWAY,
@@ -629,7 +640,7 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
             "The provider does not accept this inbox as it is set up. Whoever runs this gateway finds the reason in its log.",
         ),
     };
-    gate.notice(status, head, line)
+    gate.try_again(status, head, line.to_owned())
 }
 
 /// Returns the address at which the provider ends its own session (OpenID Connect RP-Initiated Logout 1.0), where it has one.

@@ -282,17 +282,51 @@ impl Gate {
     }
 
     /// Returns the page for a person who may not log in.
-    pub(super) fn refused(&self, refused: LoginRefused) -> Response {
+    pub(super) fn refused(&self, refused: LoginRefused, identity: &Identity) -> Response {
         let line = match refused {
             LoginRefused::NotAllowed | LoginRefused::BoundToAnother => {
-                "You are known, but not among those who answer questions here. Whoever runs this gateway can add you."
+                let by_name = Some(&identity.name).filter(|name| !name.is_empty());
+                let name = identity.mail.as_ref().or(by_name);
+                let name = shown(name.unwrap_or(&identity.subject));
+                let place = match &self.settings.mode {
+                    LoginMode::Proxy(_) => "The proxy in front of this inbox knows you as",
+                    #[cfg(feature = "teams")]
+                    LoginMode::Oidc(_) => "You are logged in at the provider as",
+                };
+                format!(
+                    "{place} {name}, but this gateway asks nobody of that name. Ask whoever runs it to add you."
+                )
             }
             LoginRefused::Unusable => {
                 "What is known of you cannot be used here: a part of it is missing or too long."
+                    .to_owned()
             }
-            LoginRefused::TooMany => "There are too many sessions. Try again later.",
+            LoginRefused::TooMany => "There are too many sessions. Try again later.".to_owned(),
         };
-        self.notice(StatusCode::FORBIDDEN, "You cannot log in", line)
+        self.try_again(StatusCode::FORBIDDEN, "You cannot log in", line)
+    }
+
+    /// Returns a page that says why there is no login, and leads to another.
+    pub(super) fn try_again(&self, status: StatusCode, head: &str, line: String) -> Response {
+        let base = self.site.path();
+        let links = match &self.settings.mode {
+            LoginMode::Proxy(_) => vec![(format!("{base}/"), "Try again".to_owned())],
+            #[cfg(feature = "teams")]
+            LoginMode::Oidc(_) => vec![
+                (format!("{base}/"), "Log in".to_owned()),
+                (
+                    format!("{base}/login?another=1"),
+                    "Use another account".to_owned(),
+                ),
+            ],
+        };
+        let notice = Notice {
+            head: head.to_owned(),
+            lines: vec![line],
+            links,
+            ..Notice::default()
+        };
+        web::notice(&self.site, status, notice)
     }
 
     /// Returns a page that says one thing.
@@ -338,7 +372,7 @@ impl Gate {
                     Unnamed::NotTheProxy => "This inbox is reached through a proxy, which says who you are.",
                     Unnamed::Headers => "The proxy in front of this inbox does not say who you are, or says it in two ways.",
                 };
-                self.notice(StatusCode::FORBIDDEN, "Not signed in", line)
+                self.notice(StatusCode::FORBIDDEN, "Not logged in", line)
             })?;
         // Who has just logged out is not logged in by the page that says so.
         if path == format!("{}{LOGGED_OUT}", self.site.path()) {
@@ -368,7 +402,7 @@ impl Gate {
                 .logins
                 .recognize(&identity, self.admission(&rules), now)
                 .map_err(failed)?;
-            let known = known.map_err(|refused| self.refused(refused))?;
+            let known = known.map_err(|refused| self.refused(refused, &identity))?;
             self.logins
                 .refresh(&known.person, &identity, now)
                 .map_err(failed)?;
@@ -377,7 +411,7 @@ impl Gate {
         // The browser's session was another person's, or there is none.
         match self.log_in(&identity, headers).await.map_err(failed)? {
             Ok((cookie, signed_in)) => Ok(Some((signed_in, Some(cookie)))),
-            Err(refused) => Err(self.refused(refused)),
+            Err(refused) => Err(self.refused(refused, &identity)),
         }
     }
 }

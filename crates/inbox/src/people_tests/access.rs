@@ -120,6 +120,20 @@ async fn the_audit_is_read_by_kind_server_and_question_from_the_latest_on() {
     )
     .await;
     assert_eq!(nobody.status, 403);
+    // Whom it is not for is led back, and so is who follows an address without a page.
+    let ada = Person::enter(&rig, "ada").await;
+    let refused = ada.get("/audit").await;
+    assert_eq!(refused.status, 403);
+    assert!(
+        refused.body.contains("href=\"/\">Questions for you</a>"),
+        "{}",
+        refused.body
+    );
+    let nowhere = ada.get("/q/x/y").await;
+    assert_eq!(nowhere.status, 404);
+    for words in ["There is no such page.", "href=\"/account\""] {
+        assert!(nowhere.body.contains(words), "{words}: {}", nowhere.body);
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::json;
 
+use super::approvals::editable;
 use super::*;
 
 /// The key as WebDriver has it.
@@ -112,6 +113,53 @@ async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
         .await;
     page.click("[name=digest]").await;
     page.shows("Answered").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_happens_again_is_said_again() {
+    let rig = rig(2).await;
+    let Some(page) = browser("bob", Setup::default()).await else {
+        return;
+    };
+    let ada = Person::enter(&rig, "ada").await;
+    page.open(&address(&rig, &format!("/q/{}", rig.id))).await;
+    page.at("[data-told]").await;
+    for _ in 0..2 {
+        page.run("document.querySelector('[data-told]').textContent = ''")
+            .await;
+        assert_eq!(ada.press("comment", "&text=Well").await.status, 303);
+        page.until("return document.querySelector('[data-told]').textContent === 'ada wrote.'")
+            .await;
+    }
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_what_it_finds() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    let says = async |words: &str| {
+        let news = "document.querySelector('[data-news]').textContent";
+        page.until(&format!("return {news} === '{words}'")).await;
+    };
+    page.open(&address(&rig, "/")).await;
+    says("One question is waiting for you").await;
+    page.press("/").await;
+    page.press("deploy").await;
+    says("One question matches").await;
+    page.press("zz").await;
+    says("Nothing matches").await;
+    page.until("return !document.querySelector('[data-none]').hidden && document.querySelector('.rows').hidden")
+        .await;
+    page.press("\u{e00c}").await;
+    says("One question is waiting for you").await;
+    page.until("return document.querySelector('[data-none]').hidden && !document.querySelector('.rows').hidden")
+        .await;
+    page.open(&address(&rig, "/?find=zzz")).await;
+    says("Nothing matches").await;
     page.close().await;
 }
 
@@ -286,26 +334,6 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         admin.close().await;
     }
     looks.all_well();
-}
-
-/// A call that waits for two people's approval, who may change two of its arguments.
-async fn editable() -> Rig {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let record = record();
-    let caller = TeamCaller {
-        person: Some("cy".to_owned()),
-        ..TeamCaller::default()
-    };
-    let hour = Duration::from_hours(1);
-    let asked = ["ada", "bob"].map(str::to_owned).to_vec();
-    let team = Team::new("deploys", "r", caller, &plan(2), asked, hour).for_approval();
-    let form = json!({"type": "object", "required": ["to", "count"], "properties": {
-        "to": {"type": "string", "minLength": 1, "default": "moon"},
-        "count": {"type": "integer", "default": 3}}});
-    let arguments = json!({"to": "moon", "count": 3, "note": "two\nlines"}).to_string();
-    let plan = Some(team.to_plan().unwrap());
-    let id = sample::raised_with_form(&record, plan, &arguments, &form).await;
-    inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour)
 }
 
 #[tokio::test(flavor = "multi_thread")]

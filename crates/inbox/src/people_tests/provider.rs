@@ -157,7 +157,21 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     let begun = other.request("GET", &entry, "").await;
     let address = begun.header("location").unwrap().to_owned();
     let answer = other.sign_in(&address, "mallory", &back).await;
-    assert_eq!(other.request("GET", &answer, "").await.status, 403);
+    let refused = other.request("GET", &answer, "").await;
+    assert_eq!(refused.status, 403);
+    for words in [
+        "You are logged in at the provider as mallory",
+        "this gateway asks nobody of that name",
+        "<a class=\"btn main\" href=\"/\">Log in</a>",
+        "<a class=\"btn\" href=\"/login?another=1\">Use another account</a>",
+    ] {
+        assert!(refused.body.contains(words), "{words}: {}", refused.body);
+    }
+    // The provider asks which one, where it would let the same person in again.
+    let another = format!("http://{at}/login?another=1");
+    let begun = other.request("GET", &another, "").await;
+    let address = begun.header("location").unwrap();
+    assert!(address.contains("prompt=select_account"), "{address}");
     // Logged out here, and sent on to the provider.
     let account = browser
         .request("GET", &format!("http://{at}/account"), "")

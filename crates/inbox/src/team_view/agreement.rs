@@ -5,6 +5,8 @@ use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::Team;
 use mcp_elicit_record::timeline::TimelineKind;
 
+use super::listed;
+
 /// Returns the number of people whose agreement counts now.
 pub(super) fn counted(team: &Team, people: &dyn Membership) -> usize {
     let quorum = team.quorum();
@@ -36,6 +38,11 @@ pub(super) fn lines(
     } else {
         ("agreement", "agreed", "agree")
     };
+    let (enter_others, entered_others) = if team.is_approval {
+        ("approve other arguments", "approved other arguments")
+    } else {
+        ("enter other answers", "entered other answers")
+    };
     let mut lines: Vec<String> = void
         .iter()
         .map(|person| name(person))
@@ -50,15 +57,16 @@ pub(super) fn lines(
         if let Some(by) = me.and_then(|me| overridden_by(row, me)) {
             let by = name(&by);
             lines.push(format!(
-                "{by} entered other answers: your {noun} no longer counts."
+                "{by} {entered_others}: your {noun} no longer counts."
             ));
         }
         if may_replace && !agreed.is_empty() {
             let names: Vec<String> = agreed.iter().map(|person| name(person)).collect();
-            lines.push(format!(
-                "If you enter other answers, the {noun} of {} no longer counts.",
-                names.join(", ")
-            ));
+            let dropped = match names.as_slice() {
+                [only] => format!("{only}'s {noun} no longer counts"),
+                several => format!("the {noun}s of {} no longer count", listed(several, "and")),
+            };
+            lines.push(format!("If you {enter_others}, {dropped}."));
         }
     }
     if let Some(left) = quorum.people_left(people).filter(|left| *left < need) {
@@ -212,14 +220,14 @@ mod tests {
         );
         assert_eq!(
             question.lines("bob").await,
-            ["If you enter other answers, the agreement of ada no longer counts."]
+            ["If you enter other answers, ada's agreement no longer counts."]
         );
         question.fill("bob", json!({"name": "Mars"})).await;
         assert_eq!(
             question.lines("ada").await,
             [
                 "bob entered other answers: your agreement no longer counts.",
-                "If you enter other answers, the agreement of bob no longer counts."
+                "If you enter other answers, bob's agreement no longer counts."
             ]
         );
         let row = question.row().await;
@@ -232,6 +240,21 @@ mod tests {
         ]));
         question.fill("ada", json!({"name": "Mars"})).await;
         assert!(question.lines("ada").await.is_empty(), "it has ended");
+    }
+
+    #[tokio::test]
+    async fn the_words_of_approvals_are_of_approvals() {
+        let question = Question::ask(true).await;
+        question.fill("ada", json!({"name": "Moon"})).await;
+        assert_eq!(
+            question.lines("bob").await,
+            ["If you approve other arguments, ada's approval no longer counts."]
+        );
+        question.fill("bob", json!({"name": "Mars"})).await;
+        assert_eq!(
+            question.lines("ada").await[0],
+            "bob approved other arguments: your approval no longer counts."
+        );
     }
 
     #[tokio::test]

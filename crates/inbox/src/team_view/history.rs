@@ -1,6 +1,8 @@
 //! The course of a question of a rule, in words: who was asked and told, who has seen it, and who did what.
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_forms::web::HistoryLine;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::outbox::NO_CHANNEL;
@@ -118,10 +120,8 @@ fn happened(
         TimelineKind::TakenOver => format!("{by} took it over"),
         TimelineKind::Delegated => format!("{by} handed it on to {to}"),
         TimelineKind::Filled | TimelineKind::Edited if !event.edited.is_empty() => {
-            format!(
-                "{by} approved with another {}",
-                listed(&event.edited, "and")
-            )
+            let changed = argument_labels(row, &event.edited);
+            format!("{by} approved with {} changed", listed(&changed, "and"))
         }
         TimelineKind::Filled if is_approval => format!("{by} approved"),
         TimelineKind::Filled => format!("{by} entered answers"),
@@ -137,6 +137,21 @@ fn happened(
         TimelineKind::Withdrawn => because("Withdrawn", row),
         TimelineKind::Failed => because("Failed", row),
     }
+}
+
+/// Returns the arguments of these JSON Pointers as the form of the approval calls them.
+fn argument_labels(row: &Row, pointers: &[String]) -> Vec<String> {
+    let form = match row.request() {
+        Some(ElicitRequest::Form { schema, .. }) => Form::parse(schema.get()).ok(),
+        Some(ElicitRequest::Url { .. }) | None => None,
+    };
+    let fields = form.as_ref().map(Form::fields).unwrap_or_default();
+    let label = |pointer: &String| {
+        let field = fields.iter().find(|field| field.name() == pointer);
+        let title = field.and_then(|field| field.title());
+        title.unwrap_or(pointer).to_owned()
+    };
+    pointers.iter().map(label).collect()
 }
 
 fn because(word: &str, row: &Row) -> String {

@@ -251,16 +251,26 @@ fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
         let within = source
             .get(start..)
             .and_then(|rest| rest.char_indices().nth(column));
+        let at = within.map_or(source.len(), |(at, _)| start + at);
+        let help = if is_assignment(source, at) {
+            "did you mean `==`?"
+        } else {
+            "conditions are written in CEL, such as `arguments.environment == \"production\"`"
+        };
         Remark {
-            at: within.map_or(source.len(), |(at, _)| start + at),
+            at,
             code: "invalid-condition",
             message: format!("this is not a condition: {}", first_line(&error.msg)),
-            help:
-                "conditions are written in CEL, such as `arguments.environment == \"production\"`"
-                    .to_owned(),
+            help: help.to_owned(),
         }
     };
     first.map(remark).into_iter().collect()
+}
+
+/// Returns `true` if a single `=` stands at this byte, as programming languages assign a value.
+fn is_assignment(source: &str, at: usize) -> bool {
+    let (before, rest) = source.split_at_checked(at).unwrap_or((source, ""));
+    rest.starts_with('=') && !rest.starts_with("==") && !before.ends_with(['=', '!', '<', '>'])
 }
 
 fn first_line(message: &str) -> String {

@@ -40,12 +40,16 @@ impl People {
         };
         let Some(addressee) = addressee else {
             let message = format!("`{inside}` must name a person or a group");
-            reader.defect(
-                at,
-                "no-addressee",
-                message,
-                "write { person = \"NAME\" } or { group = \"NAME\" }",
-            );
+            let help = match value.get_ref().as_str() {
+                Some(name) if self.people.contains_key(name) => {
+                    format!("did you mean \"person:{name}\"?")
+                }
+                Some(name) if self.groups.contains_key(name) => {
+                    format!("did you mean \"group:{name}\"?")
+                }
+                _ => "write { person = \"NAME\" } or { group = \"NAME\" }".to_owned(),
+            };
+            reader.defect(at, "no-addressee", message, help);
             return None;
         };
         self.check(reader, addressee, at)

@@ -321,6 +321,20 @@ impl Plan {
         }
     }
 
+    /// Returns the plan without what decides nothing about a question that is open: the amount that messages tell, reminders, claims,
+    /// and to whom it may be handed on. Two plans that are alike in the rest ask the same question.
+    #[must_use]
+    pub fn deciding(&self) -> Self {
+        let usual = Self::caller();
+        Self {
+            reveal: usual.reveal,
+            remind: usual.remind,
+            claim: usual.claim,
+            delegate_to: usual.delegate_to,
+            ..self.clone()
+        }
+    }
+
     /// Returns the times; `usual` is the server's deadline.
     pub fn schedule(&self, usual: Duration) -> Schedule {
         Schedule::new(self.deadline.unwrap_or(usual), &self.remind, &self.escalate)

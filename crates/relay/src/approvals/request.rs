@@ -57,6 +57,7 @@ pub(super) fn approval_request(
             "{words} `{names}` can be approved or declined, but not changed: no field holds its value as it is."
         );
     }
+    tell_apart(&mut fields);
     let required: Vec<&String> = fields.keys().collect();
     let whole = json!({"type": "object", "properties": fields, "required": required});
     let none = json!({"type": "object", "properties": {}});
@@ -64,17 +65,32 @@ pub(super) fn approval_request(
     ElicitRequest::form(words, if is_form { &whole } else { &none })
 }
 
+/// Gives fields of one title their JSON Pointers as titles.
+fn tell_apart(fields: &mut serde_json::Map<String, Value>) {
+    let titles: Vec<Value> = fields
+        .values()
+        .map(|field| field["title"].clone())
+        .collect();
+    for (pointer, field) in fields.iter_mut() {
+        let alike = titles.iter().filter(|title| **title == field["title"]);
+        if alike.count() > 1 {
+            field["title"] = pointer.as_str().into();
+        }
+    }
+}
+
 /// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema, or where
 /// a form would write it in another way.
 fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value> {
     let mut declared = schema;
     let mut written = arguments.to_owned();
-    for name in names_of(pointer)? {
-        declared = declared.get("properties")?.get(&name)?;
+    let names = names_of(pointer)?;
+    for name in &names {
+        declared = declared.get("properties")?.get(name)?;
         // As an answer is put in its place: no item of a list.
         let member = Members::read(&written, "arguments")
             .ok()?
-            .get(&name)?
+            .get(name)?
             .to_owned();
         written = member;
     }
@@ -88,7 +104,11 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
         "boolean" if present.is_boolean() => &[],
         _ => return None,
     };
-    let mut field = json!({"type": kind, "title": pointer});
+    // The words of the tool's schema, else the names on the way to the argument.
+    let title = declared.get("title").and_then(Value::as_str);
+    let title = title.filter(|title| !title.trim().is_empty());
+    let title = title.map_or_else(|| names.join("."), str::to_owned);
+    let mut field = json!({"type": kind, "title": title});
     for name in copied {
         if let Some(value) = declared.get(name) {
             field[*name] = value.clone();
@@ -121,18 +141,20 @@ mod tests {
     #[test]
     fn a_field_comes_from_the_tools_schema_and_from_nothing_else() {
         let schema = json!({"properties": {"path": {"type": "string", "maxLength": 9, "pattern": "x"}, "n": {"type": "integer"},
-            "deep": {"type": "object", "properties": {"on": {"type": "boolean"}}},
+            "deep": {"type": "object", "properties": {"on": {"type": "boolean"}, "by": {"type": "string", "title": "Who"}}},
             "list": {"type": "array", "properties": {"0": {"type": "string"}}}}});
         let arguments = raw(
-            r#"{"path": "/tmp/a", "n": 12345678901234567890, "deep": {"on": true}, "list": ["x"]}"#,
+            r#"{"path": "/tmp/a", "n": 12345678901234567890, "deep": {"on": true, "by": "a"}, "list": ["x"]}"#,
         );
         let arguments = &*arguments;
         let field = editable("/path", &schema, arguments).unwrap();
         assert_eq!(
             field,
-            json!({"type": "string", "title": "/path", "maxLength": 9, "default": "/tmp/a"})
+            json!({"type": "string", "title": "path", "maxLength": 9, "default": "/tmp/a"})
         );
-        assert!(editable("/deep/on", &schema, arguments).is_some());
+        let title = |pointer| editable(pointer, &schema, arguments).unwrap()["title"].clone();
+        assert_eq!(title("/deep/on"), "deep.on");
+        assert_eq!(title("/deep/by"), "Who");
         for shown_only in ["/n", "/deep", "/other", "/deep/on/x", "", "/list/0"] {
             assert_eq!(
                 editable(shown_only, &schema, arguments),
@@ -141,6 +163,18 @@ mod tests {
             );
         }
         assert_eq!(editable("/path", &Value::Null, arguments), None);
+    }
+
+    #[test]
+    fn two_arguments_of_one_title_are_told_apart() {
+        let field = |title: &str| json!({"type": "string", "title": title});
+        let fields = json!({"/a": field("Where"), "/b": field("Where"), "/c": field("Who")});
+        let Value::Object(mut fields) = fields else {
+            unreachable!("it is an object")
+        };
+        tell_apart(&mut fields);
+        let titles = fields.values().map(|field| field["title"].clone());
+        assert_eq!(titles.collect::<Vec<_>>(), ["/a", "/b", "Who"]);
     }
 
     fn raw(text: &str) -> Box<RawValue> {

@@ -333,6 +333,20 @@ function queue(search) {
       const text = fold([row.textContent, ...Object.values(row.parentElement.dataset)].join(" "));
       row.parentElement.hidden = !words.every((word) => text.includes(word));
     }
+    const found = rows().filter((row) => !row.parentElement.hidden).length;
+    for (const list of all("[data-queue] .rows")) {
+      list.hidden = all("[data-row]", list).every((row) => row.hidden);
+      document.getElementById(list.getAttribute("aria-labelledby")).hidden = list.hidden;
+    }
+    const isEmpty = Boolean(find.value.trim()) && found === 0;
+    for (const none of all("[data-none]")) none.hidden = !isEmpty;
+    for (const idle of all("[data-idle]")) idle.hidden = isEmpty;
+    // What is found is said in place of what waits.
+    const news = document.querySelector("[data-news]");
+    const said = !find.value.trim() ? news.dataset.waiting
+      : found === 0 ? "Nothing matches"
+      : found === 1 ? "One question matches" : `${found} questions match`;
+    if (news.textContent !== said) news.textContent = said;
   };
   let timer = 0;
   find.addEventListener("input", () => {
@@ -433,7 +447,7 @@ async function renewQueue() {
   // The text that is read out keeps its place, so that a change in it is noticed.
   const news = old.querySelector("[data-news]");
   const said = fresh.querySelector("[data-news]");
-  if (news.textContent !== said.textContent) news.textContent = said.textContent;
+  news.dataset.waiting = said.dataset.waiting;
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
   search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
@@ -475,7 +489,7 @@ async function renewTeam() {
   // The very same control keeps the focus. One that has changed, such as a confirmation of other answers, does not.
   const kept = wasInside && all("button, summary, a", fresh).find((one) => one.outerHTML === focused.outerHTML);
   const digest = old.querySelector("[name=digest]")?.value;
-  const known = new Set(all("[data-event] [data-text]", old).map((line) => line.textContent));
+  const known = new Set(all("[data-event]", old).map((line) => line.dataset.event));
   const opened = old.querySelector("details.course")?.open;
   if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
   const course = old.querySelector("details.course");
@@ -488,7 +502,9 @@ async function renewTeam() {
   }
   const wasClosed = closed();
   renewForm(page);
-  const news = all("[data-event] [data-text]", old).map((line) => line.textContent).filter((text) => !known.has(text));
+  const news = all("[data-event]", old)
+    .filter((line) => !known.has(line.dataset.event))
+    .map((line) => line.querySelector("[data-text]").textContent);
   if (news.length) told.textContent = `${news.join(". ")}.`;
   if (kept) kept.focus();
   else if (wasInside || (!wasClosed && closed() && document.activeElement === document.body)) told.focus();

@@ -7,7 +7,7 @@
 mod issuer;
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -49,7 +49,7 @@ const PEOPLE: [Person; 2] = [
 const HOLD_SECONDS: u64 = 3600;
 /// The time that the gateway has to start.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// The time for which the gateway stays after the last call, so that the last answer's page comes.
+/// The time for which the gateway stays after the last call where nobody looks on, so that the last answer's page comes.
 const LAST_PAGE: Duration = Duration::from_secs(3);
 /// The time between two looks whether the gateway has started.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -79,7 +79,7 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     say_where(at.inbox);
     let played = play(&at, &stop).await;
     if played.is_ok() {
-        tokio::time::sleep(LAST_PAGE).await;
+        stay(at.inbox, &stop).await;
     }
     gateway.end().await;
     folder.say_where_it_is();
@@ -296,6 +296,20 @@ fn say_where(inbox: SocketAddr) {
         "  Sign in as Ada there, and as Bob in a private window of the same browser or in another one.",
     );
     output::say("");
+}
+
+/// Keeps the gateway running after the last call: on a terminal until Ctrl-C, since its pages are still open, and in a script for a moment.
+async fn stay(inbox: SocketAddr, stop: &CancellationToken) {
+    if io::stderr().is_terminal() {
+        output::say("");
+        output::say(format_args!(
+            "Both calls are done. Look around at http://{inbox}/audit and http://{inbox}/account;"
+        ));
+        output::say("Ctrl-C ends the demo.");
+        stop.cancelled().await;
+    } else {
+        tokio::time::sleep(LAST_PAGE).await;
+    }
 }
 
 /// The gateway as a process of its own.

@@ -147,6 +147,10 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 None => None,
             };
             if let Some(address) = folder.people_inbox() {
+                // A gateway that was killed has left it behind.
+                if folder.served_inbox().await.is_none() {
+                    return Err(no_gateway(&folder));
+                }
                 return Err(open::people_log_in(&address, id.as_deref()));
             }
             return open::open(&folder, id.as_deref()).await;
@@ -317,11 +321,11 @@ async fn note_all(folder: &StateFolder, events: &[(Event, Details<'_>)]) {
 }
 
 /// Writes into the audit what a command did with the thing of this id.
-pub(super) async fn note_about(folder: &StateFolder, event: Event, id: &str) {
+pub(super) async fn note_about(folder: &StateFolder, event: Event, about: (&str, &str)) {
     if !folder.record().exists() {
         return output::say("there is no record yet, so this is not in the audit");
     }
-    warn_if_not_noted(direct_record::note(folder, event, Some(id)).await);
+    warn_if_not_noted(direct_record::note(folder, event, Some(about)).await);
 }
 
 fn warn_if_not_noted(noted: Result<(), direct_record::OpenRecordError>) {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
-use crate::output::{self, GOOD, harmless, say, styled};
+use crate::output::{self, GOOD, HINT, harmless, say, styled};
 
 /// Find every mistake in a rules file, with its line and column
 ///
@@ -33,7 +33,9 @@ const EXAMPLES: &str = r#"Examples:
   mcp-elicit rules check rules.toml
   mcp-elicit rules check rules.toml --json | jq '.defects[] | "\(.line): \(.message)"'
 
-JSON: {"ok":false,"rules":4,"defects":[{"code","rule","line","column","message","help"}],"warnings":[..]}
+JSON:
+  {"ok":false,"rules":4,"defects":[{"code","rule","line","column","message","help"}],
+   "warnings":[..]}
 
 Exit codes:
   0  no mistakes (there may be warnings)
@@ -81,11 +83,32 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         );
         if is_right {
             say(format_args!("{} {summary}", styled(GOOD, "good:")));
+            if has_gateway_tables(&text) {
+                let file = match name.as_str() {
+                    "-" => "FILE",
+                    file => file,
+                };
+                say(format_args!(
+                    "{} the rest of the file: `mcp-elicit gateway --config {} --check`",
+                    styled(HINT, "next:"),
+                    harmless(file)
+                ));
+            }
         } else {
             say(summary);
         }
     }
     Ok(if is_right { Exit::Done } else { Exit::Refused })
+}
+
+/// Returns `true` for the configuration of a gateway, of which more is to be checked than its rules.
+fn has_gateway_tables(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        ["[servers.", "[login]", "[auth]"]
+            .iter()
+            .any(|table| line.starts_with(table))
+    })
 }
 
 /// Adds the mistakes in the tables of channels, where the file can be read at all.
@@ -108,6 +131,30 @@ fn add_channels(loaded: &mut Loaded, text: &str) {
     loaded.defects.sort_by_key(place);
 }
 
+/// Returns the length of what is marked at the start of a text: a word, a string with its quotes, or a list or table to its end.
+fn marked(rest: &str) -> usize {
+    let end_at = |close: char| {
+        let mut before = None;
+        let mut chars = rest.char_indices().skip(1);
+        let end = chars.find(|(_, c)| {
+            let is_end = *c == close && before != Some('\\');
+            before = Some(*c);
+            is_end
+        });
+        end.map_or(rest.trim_end().len(), |(at, c)| at + c.len_utf8())
+    };
+    match rest.chars().next() {
+        Some(quote @ ('"' | '\'')) => end_at(quote),
+        Some('[') => end_at(']'),
+        Some('{') => end_at('}'),
+        first => {
+            let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+            let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            word.max(first.map_or(0, char::len_utf8))
+        }
+    }
+}
+
 /// Shows one finding in its line of the file.
 fn show(level: Level<'_>, finding: &RuleDefect, text: &str, name: &str) {
     let message = match &finding.rule {
@@ -120,11 +167,7 @@ fn show(level: Level<'_>, finding: &RuleDefect, text: &str, name: &str) {
         .char_indices()
         .nth(finding.column - 1)
         .map_or(line.len(), |(at, _)| at);
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-    let rest = &line[start..];
-    let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-    let first = rest.chars().next().map_or(0, char::len_utf8);
-    let span = start..start + word.max(first);
+    let span = start..start + marked(&line[start..]);
     let message = harmless(&message);
     let annotation = AnnotationKind::Primary.span(span);
     let snippet = Snippet::source(line.as_ref())
@@ -139,4 +182,34 @@ fn show(level: Level<'_>, finding: &RuleDefect, text: &str, name: &str) {
     }
     say(Renderer::styled().render(&[group]));
     say("");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_marked_to_its_end() {
+        for (rest, marked_text) in [
+            ("deadline = 30", "deadline"),
+            ("30 # minutes", "30"),
+            (r#""30 minutes" # x"#, r#""30 minutes""#),
+            (r#""a \" b", c"#, r#""a \" b""#),
+            ("'raw' # x", "'raw'"),
+            ("{ group = \"ops\" } # x", "{ group = \"ops\" }"),
+            ("[\"10m\"]", "[\"10m\"]"),
+            ("\"\"\"", "\"\""),
+            ("= 1", "="),
+            ("", ""),
+        ] {
+            assert_eq!(&rest[..marked(rest)], marked_text, "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_is_known_by_its_tables() {
+        assert!(has_gateway_tables("[servers.deploy]\ncommand = []"));
+        assert!(has_gateway_tables("x = 1\n  [login]"));
+        assert!(!has_gateway_tables("[[rules]]\n# [login]"));
+    }
 }

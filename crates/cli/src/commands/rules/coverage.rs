@@ -40,7 +40,8 @@ pub(crate) struct CoverageArgs {
 const EXAMPLES: &str = r#"Examples:
   mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
   mcp-elicit rules coverage rules.toml --url https://example.com/mcp --token-env TOKEN
-  mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server | jq '.tools[] | select(.covered == "never").tool'
+  mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server \
+    | jq '.tools[] | select(.covered == "never").tool'
 
 covered: always (an unconditional rule covers it), conditional (only rules with conditions), never.
 

@@ -46,7 +46,8 @@ const EXAMPLES: &str = r#"A file:
 
 Examples:
   mcp-elicit rules check rules.toml
-  mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
+  mcp-elicit rules simulate rules.toml \
+    --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
   mcp-elicit rules simulate rules.toml --audit --since 7d
   mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
 

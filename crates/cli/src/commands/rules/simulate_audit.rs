@@ -201,9 +201,14 @@ impl<'r> Totals<'r> {
 
     fn say(&self, rules: &Rules) {
         let all = self.questions + self.approvals + self.refusals;
+        let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
         say(format_args!(
-            "{} questions, {} approvals and {} refusals: {} are certain, and {} of them would have been decided by another rule (*)",
-            self.questions, self.approvals, self.refusals, self.certain, self.changed
+            "{}, {} and {}; certain: {}, and of these decided by another rule now: {} (*)",
+            count(self.questions, "question"),
+            count(self.approvals, "approval"),
+            count(self.refusals, "refusal"),
+            self.certain,
+            self.changed
         ));
         for rule in rules.rules() {
             let name = rule.name();
