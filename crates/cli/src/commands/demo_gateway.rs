@@ -358,6 +358,10 @@ fn answered_words(question: &Value) -> String {
     )
 }
 
+fn failed(fault: InboxFault) -> Failure {
+    Failure::connection("the demo's inbox failed").because(fault)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,8 +377,4 @@ mod tests {
             "{words}"
         );
     }
-}
-
-fn failed(fault: InboxFault) -> Failure {
-    Failure::connection("the demo's inbox failed").because(fault)
 }

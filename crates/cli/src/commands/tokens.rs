@@ -36,8 +36,8 @@ Examples:
   mcp-elicit tokens block https://id.example.com 248289761001
 
 A token is shown once, when it is made; the state folder has its hash only. A change is in force at
-the next request, and calls that a revoked token or a blocked caller still waits for are ended within
-a second.";
+the next request, and calls that a revoked token or a blocked caller still waits for are ended
+within a second.";
 
 /// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]

@@ -537,8 +537,8 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     for event in ["caller-blocked", "caller-unblocked"] {
         assert!(audit.contains(event), "{event}: {audit}");
     }
-    let caller = format!("on the command line, caller ada ({})", issuer.url());
-    assert!(audit.contains(&caller), "{audit}");
+    let by = format!("on the command line, caller ada ({})", issuer.url());
+    assert!(audit.contains(&by), "{audit}");
 }
 
 /// A stream of a session that somebody listens to.

@@ -41,7 +41,8 @@ const EXAMPLES: &str = r#"Examples:
 
 A verdict: {"schema":"ok"|"illegal","valid":true|false,
   "violations":[{"field","rule","message"}],"defects":[{"pointer","code","message"}]}
-In a batch it begins with the line's "id"; a line that cannot be read gets {"id","error"} in its place.
+In a batch it begins with the line's "id"; a line that cannot be read gets {"id","error"} in its
+place.
 
 Exit codes:
   0  valid; in a batch, every line had a verdict
