@@ -13,7 +13,7 @@ use crate::call_start::{Carried, Start};
 use crate::calls::{self, Call};
 use crate::client_waits::is_timeout;
 use crate::era::Contact;
-use crate::frame_edit::{self, ErrorResponse, OWN};
+use crate::frame_edit::{self, ErrorResponse};
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
@@ -21,6 +21,9 @@ use crate::{
 /// The words for a method that is nearly one that is judged.
 pub(crate) const OTHER_SPELLING: &str =
     "there is no such method; write it without spaces and in its own letter case";
+
+/// The words for a request under the id of another that is under way.
+const SAME_ID: &str = "a request with this id is under way";
 
 /// The words for a request without an id.
 pub const NEEDS_ID: &str =
@@ -163,12 +166,9 @@ impl Relay {
         call.set_log_level(self.requested_log_level(*frame));
         call.set_lists_tools(frame.method() == Some("tools/list"));
         call.set_lists_tasks(frame.method() == Some("tasks/list"));
-        if self.calls.by_upstream(&id).is_some()
-            || self.past_calls.has(&id)
-            || id.as_json().contains(OWN)
-        {
-            // Another client's request, or an earlier one still at work, has this id.
-            call.set_upstream_id(self.outbox.new_id());
+        if let Some(other) = self.other_id_at_server(&id) {
+            // Another client's request, or an earlier one still at work, has this id, or one of the gateway's own may.
+            call.set_upstream_id(other);
             if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
                 sent = Cow::Owned(envelope.with_id(call.upstream_id()));
             }
@@ -179,7 +179,9 @@ impl Relay {
         if kind.is_some() {
             call.keep(frame.bytes_of(&sent));
         }
-        let key = self.calls.insert(call);
+        let Some(key) = self.calls.insert(call) else {
+            return self.reject(frame, &ErrorResponse::new(-32600, SAME_ID));
+        };
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
             let original = Bytes::copy_from_slice(frame.text().as_bytes());
@@ -208,11 +210,10 @@ impl Relay {
             return;
         };
         call.progress_mut().set_token(Some(token.clone()));
-        if self.calls.by_upstream_token(&token).is_none() {
+        let Some(own) = self.other_token(&token) else {
             call.progress_mut().set_upstream_token(token);
             return;
-        }
-        let own = self.outbox.new_id();
+        };
         if let Some(changed) = with_token(sent, &own) {
             *sent = Cow::Owned(changed);
             call.progress_mut().set_upstream_token(own);
@@ -305,11 +306,18 @@ impl Relay {
             self.client_replies(now, key, frame);
             return ClientForward::Handled;
         }
-        if self.other_replies(now, &id, frame) || !self.server_requests.end(&id) {
-            // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
+        if self.other_replies(now, &id, frame) {
             return ClientForward::Handled;
         }
-        ClientForward::AsIs(None)
+        match self.server_requests.answered(&id) {
+            // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
+            None => ClientForward::Handled,
+            Some(servers) if servers == id => ClientForward::AsIs(None),
+            Some(servers) => {
+                self.tell_server(frame_edit::with_id(frame.text(), &servers), None);
+                ClientForward::Handled
+            }
+        }
     }
 
     /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).

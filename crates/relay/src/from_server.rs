@@ -50,12 +50,29 @@ impl Relay {
             self.answer_for_rounds_client(&id, method);
             return ServerForward::Handled;
         }
-        if !self.server_requests.open(id.clone()) {
+        if self.server_requests.is_full() {
             let why = "too many requests wait for the client";
             self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
             return ServerForward::Handled;
         }
-        self.forward_in_session(via)
+        let other = self.other_id_at_client(&id);
+        let shown = other.clone().unwrap_or_else(|| id.clone());
+        self.server_requests.open(shown, id);
+        match other {
+            None => self.forward_in_session(via),
+            Some(other) => {
+                self.tell_in_session(via, frame_edit::with_id(frame.text(), &other));
+                ServerForward::Handled
+            }
+        }
+    }
+
+    /// Tells the client this on the stream of the call it came with, or on the session's.
+    fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
+        let ServerForward::AsIs { stream, last } = self.forward_in_session(via) else {
+            return;
+        };
+        self.tell_client(stream, frame, last);
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
@@ -73,6 +90,7 @@ impl Relay {
             // A request of the server, whose ids are its own.
             self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         } else if let Some(probe) = self.probe_ended(&id) {
+            self.opening_ids.answered(&id);
             let forward = self.probe_refused(now, probe, None);
             self.flush_waiting(now);
             return forward;
@@ -216,17 +234,28 @@ impl Relay {
 
     /// The server takes back a question, or another request.
     fn server_cancels(&mut self, via: Option<CallId>, params: &RawValue) -> ServerForward {
-        let id = Cancelled::parse(params)
-            .ok()
-            .and_then(|cancelled| cancelled.request_id);
-        let Some(key) = id.as_ref().and_then(|id| self.asks.by_server_id(id)) else {
-            if let Some(id) = &id {
-                self.server_requests.end(id);
-            }
+        let Ok(Cancelled {
+            request_id: Some(id),
+            reason,
+        }) = Cancelled::parse(params)
+        else {
             return self.forward_in_session(via);
         };
-        self.drop_question(key, Ending::WithdrawnByServer);
-        ServerForward::Handled
+        if let Some(key) = self.asks.by_server_id(&id) {
+            self.drop_question(key, Ending::WithdrawnByServer);
+            return ServerForward::Handled;
+        }
+        match self.server_requests.cancelled(&id) {
+            Some(shown) if shown != id => {
+                let request_id = Some(shown);
+                let notice = Cancelled { request_id, reason };
+                self.tell_in_session(via, notice.to_message());
+                ServerForward::Handled
+            }
+            // The client may know a question, or another request, by the id of one that has ended.
+            None if !self.is_free_at_client(&id) => ServerForward::Handled,
+            Some(_) | None => self.forward_in_session(via),
+        }
     }
 
     pub(crate) fn server_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ServerForward {
@@ -238,6 +267,7 @@ impl Relay {
             }
             return FORWARD_TO_SESSION;
         };
+        self.opening_ids.answered(&id);
         if let Some(down) = self.probe_answered(now, &id, frame) {
             return down;
         }

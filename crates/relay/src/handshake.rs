@@ -6,7 +6,7 @@ use crate::era::{Contact, Server};
 use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
 use serde_json::value::RawValue;
 
-use crate::era_probe::{EraProbe, Opening};
+use crate::era_probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::{ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -41,15 +41,25 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.reject(frame, &self.server_ended()),
         }
+        let other = self.other_id_at_server(&id);
+        let is_own = other.is_some();
+        let id = other.unwrap_or(id);
         let probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
             // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
             let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
+            self.opening_ids.note(id);
             self.tell_server(newest, None);
             return ClientForward::Handled;
         }
         self.server = Server::probing(probe);
+        if is_own {
+            let same = self.initialize_at(&id, params, spoken);
+            self.tell_server(same, None);
+            return ClientForward::Handled;
+        }
+        self.opening_ids.note(id);
         let capabilities = self.with_declared(capabilities, spoken);
         self.forward_with(*frame, params, "capabilities", capabilities)
     }
@@ -100,6 +110,12 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.reject(frame, &self.server_ended()),
         }
+        if let Some(own) = self.other_id_at_server(&id) {
+            let probe = EraProbe::new(own.clone(), opening);
+            self.send_probe(frame.at(), probe, &own, ProbeRequest::Discover);
+            return ClientForward::Handled;
+        }
+        self.opening_ids.note(id.clone());
         let meta = Meta::from_params(Some(params)).ok();
         let version = meta.as_ref().and_then(Meta::protocol_version);
         let names_revision = version.as_deref() == Some(Revision::V2026_07_28.as_str());

@@ -42,7 +42,8 @@
 //! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
 //! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are not questions |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
-//! | `timers`, `outbox` | what is due; the effects that wait, and the gateway's own ids |
+//! | `timers`, `outbox` | what is due; the effects that wait |
+//! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
 //! | `url_required`, `url_demand` | `-32042`: links to visit before a call is made again; which they were |
 //! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
@@ -84,6 +85,7 @@ mod probing;
 mod question_plan;
 mod queued_calls;
 mod repeated_rounds;
+mod request_ids;
 mod request_state;
 mod retries;
 mod round_states;
@@ -136,6 +138,7 @@ use log_levels::LogLevels;
 use outbox::Outbox;
 use passed_rounds::PassedRounds;
 use past_calls::PastCalls;
+use request_ids::OpeningIds;
 pub use request_state::StateSeal;
 use round_states::RoundStates;
 use server_requests::ServerRequests;
@@ -195,6 +198,7 @@ pub struct Relay {
     server_requests: ServerRequests,
     timers: Timers,
     tool_listing: ToolListing,
+    opening_ids: OpeningIds,
     outbox: Outbox,
 }
 
@@ -223,6 +227,7 @@ impl Relay {
             server_requests: ServerRequests::default(),
             timers: Timers::default(),
             tool_listing: ToolListing::default(),
+            opening_ids: OpeningIds::default(),
             outbox: Outbox::default(),
             settings,
         }

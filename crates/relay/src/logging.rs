@@ -35,7 +35,7 @@ impl Relay {
         if !self.server.has_logging() || !self.log_levels.lower_server(level) {
             return;
         }
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         let params = members::raw_value(&json!({"level": level.name()}));
         let frame = message::request(&id, "logging/setLevel", Some(&params));
         self.tell_server(frame, None);

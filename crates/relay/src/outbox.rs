@@ -1,4 +1,4 @@
-//! Effects that wait to be carried out, in order, and the ids of the gateway's own requests.
+//! Effects that wait to be carried out, in order, and the numbers of the gateway's own ids.
 
 use std::collections::VecDeque;
 
@@ -49,8 +49,10 @@ impl Outbox {
         });
     }
 
-    /// Returns a new id for a request of the gateway's own.
-    pub(crate) fn new_id(&mut self) -> Id {
+    /// Returns the next id that the gateway makes up. A peer may use the same one: [`Relay::new_id`] passes over those.
+    ///
+    /// [`Relay::new_id`]: crate::Relay::new_id
+    pub(crate) fn next_id(&mut self) -> Id {
         self.last_id += 1;
         Id::text(&format!("{OWN}{}", self.last_id))
     }

@@ -18,19 +18,25 @@ use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
     pub(crate) fn begin_probe(&mut self, now: Timestamp) {
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         let (probe, request) = EraProbe::for_request(id.clone(), self.settings.is_pushed);
         self.send_probe(now, probe, &id, request);
     }
 
     /// Asks in the era that was not asked yet.
     fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         let request = probe.ask_other(id.clone());
         self.send_probe(now, probe, &id, request);
     }
 
-    fn send_probe(&mut self, now: Timestamp, probe: EraProbe, id: &Id, step: ProbeRequest) {
+    pub(crate) fn send_probe(
+        &mut self,
+        now: Timestamp,
+        probe: EraProbe,
+        id: &Id,
+        step: ProbeRequest,
+    ) {
         let frame = match step {
             ProbeRequest::Discover => {
                 let params = json!({"_meta": self.probe_meta()});
@@ -120,7 +126,9 @@ impl Relay {
                     last: true,
                 }
             }
-            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover) => {
+            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover)
+                if probe.refusal().is_some() =>
+            {
                 // The server has refused the client's own, and says so.
                 let frame = self.refused_opening(asked, probe.refusal());
                 self.tell_client(*stream, frame, true);
@@ -159,7 +167,7 @@ impl Relay {
     fn after_refusal(&mut self, now: Timestamp, next: AfterRefusal) {
         match next {
             AfterRefusal::AskOlder(mut probe, revision, params) => {
-                let id = self.outbox.new_id();
+                let id = self.new_id();
                 let frame = self.initialize_at(&id, &params, revision);
                 probe.ask_older(id);
                 self.server = Server::probing(probe);
@@ -171,7 +179,7 @@ impl Relay {
                 self.server = Server::probing(probe);
             }
             AfterRefusal::AskAgain(mut probe) => {
-                let id = self.outbox.new_id();
+                let id = self.new_id();
                 let request = probe.ask_again(id.clone());
                 self.send_probe(now, probe, &id, request);
             }

@@ -1,6 +1,6 @@
 //! The server's requests that went to the client and are not questions (sampling, roots, ping).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use mcp_elicit_core::wire::Id;
 
@@ -10,21 +10,36 @@ const REQUESTS: usize = 1_024;
 /// The ids of the requests that wait for the client.
 #[derive(Default)]
 pub(crate) struct ServerRequests {
-    open: HashSet<Id>,
+    /// The server's id of each, by the one that the client knows.
+    open: HashMap<Id, Id>,
 }
 
 impl ServerRequests {
-    /// Notes a request. `false` when too many wait.
-    pub(crate) fn open(&mut self, id: Id) -> bool {
-        let free = self.open.len() < REQUESTS;
-        if free {
-            self.open.insert(id);
-        }
-        free
+    /// Returns `true` while no more requests may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.len() >= REQUESTS
     }
 
-    /// Ends a request, which was answered or cancelled. `false` where none waits under this id.
-    pub(crate) fn end(&mut self, id: &Id) -> bool {
-        self.open.remove(id)
+    /// Notes a request of the server that the client knows by the id `shown`, which is free.
+    pub(crate) fn open(&mut self, shown: Id, id: Id) {
+        self.open.insert(shown, id);
+    }
+
+    /// Returns `true` if a request waits that the client knows by this id.
+    pub(crate) fn has(&self, shown: &Id) -> bool {
+        self.open.contains_key(shown)
+    }
+
+    /// Ends a request, which the client has answered. Returns the server's id; `None` where none waits.
+    pub(crate) fn answered(&mut self, shown: &Id) -> Option<Id> {
+        self.open.remove(shown)
+    }
+
+    /// Ends a request, which the server takes back. Returns the id that the client knows it by; `None` where none waits.
+    pub(crate) fn cancelled(&mut self, id: &Id) -> Option<Id> {
+        let shown = self.open.iter().find(|(_, known)| *known == id);
+        let shown = shown.map(|(shown, _)| shown.clone())?;
+        self.open.remove(&shown);
+        Some(shown)
     }
 }

@@ -47,7 +47,7 @@ impl Relay {
     }
 
     fn ask_for_tools(&mut self, cursor: Option<&RawValue>) -> Id {
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         let mut params = json!({});
         if self.server.asks_in_results() {
             params["_meta"] = self.rounds_meta();

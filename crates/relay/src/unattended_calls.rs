@@ -95,11 +95,9 @@ impl Relay {
         text: Bytes,
     ) -> CallId {
         let mut call = Call::new(now, stream, id, Some(kind));
-        call.set_upstream_id(self.outbox.new_id());
+        call.set_upstream_id(self.new_id());
         call.keep(text);
-        let key = self.calls.insert(call);
-        self.calls.end_upstream(key);
-        key
+        self.calls.insert_unsent(call)
     }
 
     /// The call that this one follows has ended, or its result is in the record: it is looked up once more.

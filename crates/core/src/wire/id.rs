@@ -65,6 +65,14 @@ impl Id {
         self.raw.get()
     }
 
+    /// The text that the id means; `None` for a number.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.meaning {
+            Meaning::Text(text) => Some(text),
+            Meaning::Integer(_) | Meaning::Number(_) => None,
+        }
+    }
+
     /// The id as a raw JSON value.
     pub fn to_raw(&self) -> Box<RawValue> {
         self.raw.clone()
@@ -166,5 +174,7 @@ mod tests {
         assert_ne!(id("12345678901234567890"), id("12345678901234567891"));
         let set: HashSet<Id> = [id("1"), id("1.0"), id("\"1\"")].into();
         assert_eq!(set.len(), 2);
+        assert_eq!(id("\"\\u0061b\"").as_text(), Some("ab"));
+        assert_eq!(id("1").as_text(), None);
     }
 }

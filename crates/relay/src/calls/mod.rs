@@ -13,6 +13,7 @@ mod call_rounds;
 mod summary;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
@@ -39,13 +40,24 @@ impl Calls {
         }
     }
 
-    /// Takes a call in. Its upstream id must be free.
-    pub(crate) fn insert(&mut self, call: Call) -> CallId {
+    /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
+    pub(crate) fn insert(&mut self, call: Call) -> Option<CallId> {
+        let key = CallId(self.last + 1);
+        match self.by_upstream.entry(call.upstream_id().clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(key),
+        };
+        self.last += 1;
+        self.by_key.insert(key, call);
+        Some(key)
+    }
+
+    /// Takes a call in of which the server knows nothing.
+    pub(crate) fn insert_unsent(&mut self, mut call: Call) -> CallId {
+        call.end_upstream();
         self.last += 1;
         let key = CallId(self.last);
-        let id = call.upstream_id().clone();
         self.by_key.insert(key, call);
-        self.set_upstream(key, id);
         key
     }
 
@@ -67,26 +79,21 @@ impl Calls {
         self.by_upstream.get(id).copied()
     }
 
-    /// The call goes to the server once more, under another id.
-    pub(crate) fn renew(&mut self, key: CallId, id: Id) {
+    /// The call goes to the server once more, under another id. `false` where another call has that.
+    pub(crate) fn renew(&mut self, key: CallId, id: Id) -> bool {
         self.end_upstream(key);
-        self.set_upstream(key, id);
-    }
-
-    /// The server knows the call by this id, and none other.
-    fn set_upstream(&mut self, key: CallId, id: Id) {
         let Some(call) = self.by_key.get_mut(&key) else {
-            return;
+            return false;
         };
-        call.set_upstream_id(id.clone());
-        let before = self.by_upstream.insert(id, key);
-        let before = before.filter(|before| *before != key);
-        if let Some(other) = before.and_then(|other| self.by_key.get_mut(&other)) {
-            other.end_upstream();
-        }
+        let Entry::Vacant(free) = self.by_upstream.entry(id.clone()) else {
+            return false;
+        };
+        free.insert(key);
+        call.set_upstream_id(id);
+        true
     }
 
-    /// The server is done with this upstream id, which another call may have by now; the call lives on.
+    /// The server is done with this upstream id; the call lives on.
     pub(crate) fn end_upstream(&mut self, key: CallId) {
         if let Some(call) = self.by_key.get_mut(&key)
             && call.end_upstream()

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::client::ClientEra;
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{self, ErrorResponse, may_be_own};
 use crate::unknown_members::with_members;
 use crate::{AskId, Ending, Relay, StreamId, Timestamp};
 
@@ -78,7 +78,7 @@ impl PushedClient {
 impl Relay {
     /// Puts a question before a client of this era.
     pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
-        let own = self.outbox.new_id();
+        let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
             return;
         };
@@ -86,13 +86,21 @@ impl Relay {
         let Some(question) = self.asks.get(key) else {
             return;
         };
+        let has_servers_id = match question.origin() {
+            Origin::Pushed { id } => {
+                let is_shown = self.asks.by_client_id(id) == Some(key);
+                !may_be_own(id) && (is_shown || self.is_free_at_client(id))
+            }
+            _ => false,
+        };
         let stream = question
             .call()
             .and_then(|call| self.calls.get(call))
             .and_then(Call::stream);
         let sent = match (question.origin(), question.server_frame()) {
             (Origin::Pushed { id }, Some(frame)) => match question.reason() {
-                None => Some((id.clone(), frame.to_string())),
+                None if has_servers_id => Some((id.clone(), frame.to_string())),
+                None => Some((own.clone(), frame_edit::with_id(frame, &own))),
                 Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
             },
             _ => in_revision(question, revision)
@@ -135,10 +143,7 @@ impl Relay {
                     }
                     _ => None,
                 };
-                let as_it_is = server_id.map(|id| match question.wrong_answers() {
-                    0 => frame.text().into(),
-                    _ => frame_edit::with_id(frame.text(), &id).into(),
-                });
+                let as_it_is = server_id.map(|id| with_same_id(frame.text(), &id).into());
                 let reply = (!dropped).then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
@@ -166,12 +171,16 @@ impl Relay {
         let fault = PeerFault::AnsweredWithError {
             code: code.unwrap_or_default(),
         };
-        let as_it_is = self.asks.get(key).is_some_and(|question| {
-            matches!(question.origin(), Origin::Pushed { .. }) && question.server_frame().is_some()
-        });
-        if as_it_is {
+        let server_id = self
+            .asks
+            .get(key)
+            .and_then(|question| match question.origin() {
+                Origin::Pushed { id } if question.server_frame().is_some() => Some(id.clone()),
+                _ => None,
+            });
+        if let Some(id) = server_id {
             self.drop_question(key, Ending::ClientFailed);
-            self.tell_server(text.to_owned(), None);
+            self.tell_server(with_same_id(text, &id), None);
         } else {
             self.question_fails(
                 now,
@@ -207,13 +216,22 @@ impl Relay {
         }
         let request = serde_json::from_str::<&RawValue>(raw).ok()?;
         let params = members::member(request, "params");
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         self.tell_client(
             stream.unwrap_or(StreamId::SESSION),
             message::request(&id, method, params),
             false,
         );
         Some(id)
+    }
+}
+
+/// The client's response under the server's id, which the client may know by another.
+fn with_same_id(text: &str, id: &Id) -> String {
+    let known = FrameIndex::at(text.as_bytes()).and_then(|index| index.id_in(text.as_bytes()));
+    match known {
+        Some(known) if known == *id => text.to_owned(),
+        _ => frame_edit::with_id(text, id),
     }
 }
 

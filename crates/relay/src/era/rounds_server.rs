@@ -273,7 +273,7 @@ impl Relay {
         if self.refuse_again(now, key) {
             return;
         }
-        let id = self.outbox.new_id();
+        let id = self.new_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -293,7 +293,11 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;
         };
-        self.calls.renew(key, id);
+        if !self.calls.renew(key, id) {
+            let why = "the call cannot be made again: its new id is in use";
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+            return;
+        }
         let call = self.calls.get_mut(key);
         let records = call.map(|call| call.rounds_mut().take_deliveries());
         let records = records.unwrap_or_default();

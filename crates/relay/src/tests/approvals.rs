@@ -489,7 +489,7 @@ fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
         assert!(!message.contains("not changed"), "{message}");
         assert_eq!(
             fields["/n"],
-            serde_json::json!({"type": "integer", "title": "/n", "maximum": 9, "default": 1})
+            serde_json::json!({"type": "integer", "title": "n", "maximum": 9, "default": 1})
         );
         for record in open {
             world.answer(&record, Action::Decline);

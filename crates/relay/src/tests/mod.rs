@@ -10,6 +10,7 @@ mod chaos;
 mod dialogs;
 mod held;
 mod held_rounds;
+mod ids;
 mod mixed_rounds;
 mod passed_rounds;
 mod passing;

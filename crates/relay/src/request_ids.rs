@@ -1,0 +1,89 @@
+//! The ids under which requests go on: those of the gateway's own, and those that a peer has chosen where nothing else goes by them.
+//!
+//! An id names one request on a connection. Were two requests to share one, the answer to the first would end the second, and a question
+//! would be taken for one of another call. Ids are compared by what they mean, never as they are written.
+
+use std::collections::VecDeque;
+
+use mcp_elicit_core::wire::Id;
+
+use crate::Relay;
+use crate::frame_edit::may_be_own;
+
+/// The number of openings whose ids are remembered.
+const OPENINGS: usize = 16;
+
+/// The ids of openings that the server has not answered, as the client chose them. It may do so long after another era was found.
+#[derive(Default)]
+pub(crate) struct OpeningIds {
+    ids: VecDeque<Id>,
+}
+
+impl OpeningIds {
+    /// Notes that an opening goes to the server under this id.
+    pub(crate) fn note(&mut self, id: Id) {
+        self.ids.push_back(id);
+        if self.ids.len() > OPENINGS {
+            self.ids.pop_front();
+        }
+    }
+
+    /// Forgets the opening that went out under this id, which is answered.
+    pub(crate) fn answered(&mut self, id: &Id) {
+        if !self.ids.is_empty() {
+            self.ids.retain(|known| known != id);
+        }
+    }
+
+    fn has(&self, id: &Id) -> bool {
+        self.ids.contains(id)
+    }
+}
+
+impl Relay {
+    /// Returns a new id for a request of the gateway's own, to the server or to the client.
+    pub(crate) fn new_id(&mut self) -> Id {
+        loop {
+            let id = self.outbox.next_id();
+            if self.is_free_at_server(&id) && self.is_free_at_client(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Returns a new id for a request of the client at the server; `None` where it can have its own.
+    pub(crate) fn other_id_at_server(&mut self, id: &Id) -> Option<Id> {
+        let has_own = !may_be_own(id) && self.is_free_at_server(id);
+        (!has_own).then(|| self.new_id())
+    }
+
+    /// Returns a new id for a request of the server at the client; `None` where it can have its own.
+    pub(crate) fn other_id_at_client(&mut self, id: &Id) -> Option<Id> {
+        let has_own = !may_be_own(id) && self.is_free_at_client(id);
+        (!has_own).then(|| self.new_id())
+    }
+
+    /// Returns a new token for the progress of a call at the server; `None` where it can have the client's own.
+    pub(crate) fn other_token(&mut self, token: &Id) -> Option<Id> {
+        if !may_be_own(token) && self.calls.by_upstream_token(token).is_none() {
+            return None;
+        }
+        loop {
+            let own = self.new_id();
+            if self.calls.by_upstream_token(&own).is_none() {
+                return Some(own);
+            }
+        }
+    }
+
+    fn is_free_at_server(&self, id: &Id) -> bool {
+        self.calls.by_upstream(id).is_none()
+            && !self.past_calls.has(id)
+            && !self.opening_ids.has(id)
+    }
+
+    /// Returns `true` if the client knows no request that waits for it by this id.
+    pub(crate) fn is_free_at_client(&self, id: &Id) -> bool {
+        self.asks.by_client_id(id).is_none() && !self.server_requests.has(id)
+    }
+}
