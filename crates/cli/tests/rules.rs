@@ -182,6 +182,37 @@ fn a_call_that_cannot_be_read_is_refused() {
         (&path, r#"{"server":"a","tool":"b","prompt":"c"}"#, "one of"),
         (&path, r#"{"server":"a","caller":{"mial":"x"}}"#, "mial"),
         (&path, r#"{"server":"a","server":"b"}"#, "duplicate"),
+        (&path, r#"["a","b"]"#, "the call is a list"),
+        (
+            &path,
+            r#"{"server":"a","caller":["x"]}"#,
+            "`caller` is a list",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"fields":{"to":["string"]}}}"#,
+            "`to` is a list",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"mode":"URL"}}"#,
+            "`URL` is not a mode",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"fields":{"to":{"kind":"text"}}}}"#,
+            "`text` is not a kind",
+        ),
+        (
+            &path,
+            r#"{"server":"a","caller":{"kind":"key","person":"dora"}}"#,
+            "no person is named `dora`",
+        ),
+        (
+            &path,
+            r#"{"server":"a","caller":{"person":"ada"}}"#,
+            "only a key has an owner",
+        ),
         (&wrong, r#"{"server":"a"}"#, "1 mistake"),
     ] {
         let ran = run(&["rules", "simulate", file, "--call", call], b"");
@@ -234,7 +265,6 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
     };
     for unknown in [
         json!({"kind": "key"}),
-        json!({"kind": "key", "person": "dora"}),
         json!({"kind": "local", "subject": "root"}),
     ] {
         let refused = decided(unknown.clone()).expect("a refusal");

@@ -21,7 +21,7 @@ use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::{IdentityKey, Record};
 
-pub(crate) use caller::{Caller, CallerKind, CallingPerson, CurrentCaller};
+pub(crate) use caller::{Caller, CallerKind, CurrentCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::headers::only_text;

@@ -6,6 +6,7 @@
 
 mod decide;
 mod order;
+mod outcome;
 mod plan_reader;
 mod read;
 mod recall;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use self::decide::Index;
 pub use self::decide::{Admit, Planned, Preview, RuleError, SkipReason, Skipped};
+pub use self::outcome::CallOutcome;
 pub use self::read::Loaded;
 pub use self::recall::{Candidate, Gaps, Recall, Verdict};
 pub use self::targets::Coverage;

@@ -53,7 +53,7 @@ Exit codes:
 const NAME: usize = 80;
 
 pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
-    let rules = super::right_rules(&args.file)?;
+    let (rules, _) = super::right_rules(&args.file)?;
     let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
     let server = args.name.clone().unwrap_or(reported);
     let covered: Vec<_> = tools
