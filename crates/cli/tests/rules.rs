@@ -417,3 +417,32 @@ fn every_file_in_the_guide_passes_the_check() {
         help.stdout
     );
 }
+    // What only refuses some questions decides about no call.
+    let filters = b"[[rules]]\nname = \"links\"\nrefuse-modes = [\"url\"]\n[[rules]]\nname = \"hosts\"\nwhen = 'question.host == \"a\"'\nrefuse = \"no\"\n[[rules]]\nname = \"asked\"\ntool = \"deploy\"\nask = \"caller\"\ndeadline = \"1h\"\n";
+    let words = ["rules", "coverage", "-", "--name", "deploy"];
+    let behind = ["--", server, "demo-server"];
+    let ran = run(&[&words[..], &["--json"], &behind].concat(), filters);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let tools = report["tools"].as_array().expect("a list");
+    assert!(tools.len() > 1);
+    for tool in tools {
+        let is_asked = tool["tool"] == "deploy";
+        assert_eq!(tool["covered"], if is_asked { "always" } else { "never" });
+        let named = |list: &str| -> Vec<&str> {
+            let rules = tool[list].as_array().expect("a list").iter();
+            rules.map(|rule| rule["rule"].as_str().unwrap()).collect()
+        };
+        assert_eq!(
+            named("rules"),
+            if is_asked { vec!["asked"] } else { vec![] }
+        );
+        assert_eq!(named("questions"), ["links", "hosts"]);
+    }
+    assert_eq!(report["unused"], json!([]));
+    let plain = run(&[&words[..], &behind].concat(), filters);
+    assert!(
+        plain.stdout.contains("asked; its questions: links, hosts"),
+        "{}",
+        plain.stdout
+    );
