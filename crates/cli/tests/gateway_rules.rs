@@ -119,9 +119,14 @@ impl Running {
         }
     }
 
-    /// Waits until the gateway has said this.
-    fn wait_to_say(&self, words: &str) {
-        while !self.said.recv_timeout(PATIENCE).unwrap().contains(words) {}
+    /// Waits until the gateway has said this, and returns the line.
+    fn wait_to_say(&self, words: &str) -> String {
+        loop {
+            let line = self.said.recv_timeout(PATIENCE).unwrap();
+            if line.contains(words) {
+                return line;
+            }
+        }
     }
 
     fn hang_up(&self) {
@@ -328,6 +333,12 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
     gateway.client.call(4, "profile", &json!({}));
     assert!(text(&gateway.client.result(4)).contains("`never`"));
 
+    // With the cause: which of many it is, the owner of the file cannot guess.
+    std::fs::remove_file(&gateway.file).unwrap();
+    gateway.hang_up();
+    let said = gateway.wait_to_say("the rules stay as they are");
+    assert!(said.contains("No such file"), "{said}");
+
     write(
         &gateway.file,
         "[[rules]]\nname = \"all\"\nrefuse = \"closed\"\n",
@@ -342,6 +353,84 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
         assert!(audit.contains(event), "{event}: {audit}");
     }
     assert_eq!(audit.matches("rules-loaded").count(), 2, "{audit}");
+}
+
+/// Puts this before everything in the file.
+fn prepend(file: &Path, top: &str) {
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::write(file, format!("{top}{text}")).unwrap();
+}
+
+const CLOSED: &str = "[[rules]]\nname = \"all\"\nrefuse = \"closed\"\n";
+
+#[test]
+fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let server = format!("[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n");
+    std::fs::write(&file, format!("inbox = \"127.0.0.1:0\"\n{server}")).unwrap();
+    let mut gateway = Running::start_in(folder);
+    gateway.wait_to_say("inbox: ");
+
+    prepend(&file, "keep-ended = 3\n");
+    gateway.hang_up();
+    let said = gateway.wait_to_say("the file was read again");
+    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+
+    std::fs::write(&file, format!("inbox = \"127.0.0.1:0\"\n{server}{CLOSED}")).unwrap();
+    gateway.hang_up();
+    let said = gateway.wait_to_say("the rules stay as they are");
+    assert!(said.contains("the first ones need a restart"), "{said}");
+    gateway
+        .client
+        .send(&json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}));
+    assert_eq!(gateway.client.result(2)["result"], json!({}));
+
+    let mut gateway = gateway.again();
+    gateway.client.call(2, "deploy", &json!({}));
+    assert!(text(&gateway.client.result(2)).contains("the rule `all` refuses it: closed"));
+}
+
+#[test]
+fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_other_settings() {
+    let mut gateway = Running::start(RULES);
+    gateway.wait_to_say("inbox: ");
+    for (top, tables, named) in [
+        (
+            "listen = \"127.0.0.1:0\"\n",
+            "[auth]\nmode = \"keys\"\n",
+            "[auth], `listen` in the file",
+        ),
+        (
+            "trusted-proxies = [\"127.0.0.1\"]\n",
+            "[login]\nmode = \"proxy\"\n[roles]\nadmin = [\"person:ada\"]\n",
+            "[login], `trusted-proxies` in",
+        ),
+        ("", "[servers.demo.env]\nA = \"b\"\n", "[servers.demo] in"),
+    ] {
+        write(&gateway.file, &format!("{CLOSED}{tables}"));
+        prepend(&gateway.file, top);
+        gateway.hang_up();
+        // The first word: nothing is said of settings that are not those of this gateway.
+        let said = gateway.said.recv_timeout(PATIENCE).unwrap();
+        assert!(
+            said.contains("the rules stay as they are") && said.contains(named),
+            "{said}"
+        );
+    }
+    gateway.client.call(2, "profile", &json!({}));
+    assert!(text(&gateway.client.result(2)).contains("`never`"));
+
+    write(&gateway.file, CLOSED);
+    prepend(&gateway.file, "keep-ended = 3\n");
+    gateway.hang_up();
+    let said = gateway.wait_to_say("the rules were read again");
+    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    gateway.client.call(3, "profile", &json!({}));
+    assert!(text(&gateway.client.result(3)).contains("`all`"));
+    let audit = audit_with(&gateway.state, "refused-by-rule");
+    let loaded = audit.iter().rfind(|entry| entry["event"] == "rules-loaded");
+    assert_eq!(loaded.unwrap()["restart"], json!(["`keep-ended`"]));
 }
 
 const DELETIONS: &str = r#"

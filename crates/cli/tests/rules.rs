@@ -182,6 +182,37 @@ fn a_call_that_cannot_be_read_is_refused() {
         (&path, r#"{"server":"a","tool":"b","prompt":"c"}"#, "one of"),
         (&path, r#"{"server":"a","caller":{"mial":"x"}}"#, "mial"),
         (&path, r#"{"server":"a","server":"b"}"#, "duplicate"),
+        (&path, r#"["a","b"]"#, "the call is a list"),
+        (
+            &path,
+            r#"{"server":"a","caller":["x"]}"#,
+            "`caller` is a list",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"fields":{"to":["string"]}}}"#,
+            "`to` is a list",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"mode":"URL"}}"#,
+            "`URL` is not a mode",
+        ),
+        (
+            &path,
+            r#"{"server":"a","question":{"fields":{"to":{"kind":"text"}}}}"#,
+            "`text` is not a kind",
+        ),
+        (
+            &path,
+            r#"{"server":"a","caller":{"kind":"key","person":"dora"}}"#,
+            "no person is named `dora`",
+        ),
+        (
+            &path,
+            r#"{"server":"a","caller":{"person":"ada"}}"#,
+            "only a key has an owner",
+        ),
         (&wrong, r#"{"server":"a"}"#, "1 mistake"),
     ] {
         let ran = run(&["rules", "simulate", file, "--call", call], b"");
@@ -234,7 +265,6 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
     };
     for unknown in [
         json!({"kind": "key"}),
-        json!({"kind": "key", "person": "dora"}),
         json!({"kind": "local", "subject": "root"}),
     ] {
         let refused = decided(unknown.clone()).expect("a refusal");
@@ -251,6 +281,74 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
         json!({}),
     ] {
         assert_eq!(decided(known.clone()), None, "{known}");
+    }
+}
+
+/// People of one issuer, and rules that speak of one of them.
+const LOGIN: &str = r#"
+[people.ada]
+subject = "s1"
+[people.bob]
+subject = "s2"
+[login]
+mode = "oidc"
+issuer = "https://id.example.com"
+client-id = "x"
+[roles]
+admin = ["person:ada"]
+[[rules]]
+name = "adas"
+when = 'caller.person == "ada"'
+allow = true
+[[rules]]
+name = "rest"
+approve = true
+ask = { any = ["person:ada", "person:bob"], not-caller = true }
+"#;
+
+#[test]
+fn a_subject_of_another_issuer_than_that_of_the_login_is_nobody_of_the_file() {
+    let files = Files::new(&[("rules.toml", LOGIN.as_bytes())]);
+    let path = files.path("rules.toml");
+    let decided = |caller: Value| {
+        let call = json!({"server": "a", "tool": "b", "caller": caller}).to_string();
+        let words = ["rules", "simulate", &path, "--json", "--call", &call];
+        let ran = run(&words, b"");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        let decision: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let refused = decision["refused"].is_string();
+        (decision["allowed-by"] == "adas", refused)
+    };
+    let of = |issuer: &str, subject: &str| json!({"issuer": issuer, "subject": subject});
+    assert_eq!(decided(of("https://id.example.com", "s1")), (true, false));
+    assert_eq!(decided(of("", "s1")), (true, false));
+    assert_eq!(decided(of("https://id.example.com", "s9")), (false, false));
+    // Any of those asked may be this caller.
+    assert_eq!(decided(of("https://other.example", "s1")), (false, true));
+    // The subject of a key is its id.
+    let key = json!({"kind": "key", "subject": "s1", "person": ""});
+    assert_eq!(decided(key), (false, false));
+}
+
+#[test]
+fn a_secret_in_the_file_is_not_shown_with_its_mistake() {
+    for line in [
+        r#"client-secret = "hunter2""#,
+        r#"client-secret = 'hunter2' # here"#,
+        r#"client-secret = """hunter2"#,
+        r#"deep = { client-secret = "hun\"ter2", modee = 1, api-key = "hunter2" }"#,
+    ] {
+        let end = if line.contains("\"\"\"") {
+            "\"\"\"\n"
+        } else {
+            ""
+        };
+        let file = format!("[login]\nmode = \"oidc\"\n{line}\n{end}[[rules]]\n{line}\n{end}");
+        let ran = run(&["rules", "check", "-"], file.as_bytes());
+        assert_eq!(ran.code, Some(1), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains("literal-secret"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("secret = \"...\""), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("ter2"), "{line}: {}", ran.stderr);
     }
 }
 
@@ -327,6 +425,35 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
             .contains("rule `deletions` is for this server and matches none of its tools"),
         "{}",
         plain.stderr
+    );
+    // What only refuses some questions decides about no call.
+    let filters = b"[[rules]]\nname = \"links\"\nrefuse-modes = [\"url\"]\n[[rules]]\nname = \"hosts\"\nwhen = 'question.host == \"a\"'\nrefuse = \"no\"\n[[rules]]\nname = \"asked\"\ntool = \"deploy\"\nask = \"caller\"\ndeadline = \"1h\"\n";
+    let words = ["rules", "coverage", "-", "--name", "deploy"];
+    let behind = ["--", server, "demo-server"];
+    let ran = run(&[&words[..], &["--json"], &behind].concat(), filters);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let tools = report["tools"].as_array().expect("a list");
+    assert!(tools.len() > 1);
+    for tool in tools {
+        let is_asked = tool["tool"] == "deploy";
+        assert_eq!(tool["covered"], if is_asked { "always" } else { "never" });
+        let named = |list: &str| -> Vec<&str> {
+            let rules = tool[list].as_array().expect("a list").iter();
+            rules.map(|rule| rule["rule"].as_str().unwrap()).collect()
+        };
+        assert_eq!(
+            named("rules"),
+            if is_asked { vec!["asked"] } else { vec![] }
+        );
+        assert_eq!(named("questions"), ["links", "hosts"]);
+    }
+    assert_eq!(report["unused"], json!([]));
+    let plain = run(&[&words[..], &behind].concat(), filters);
+    assert!(
+        plain.stdout.contains("asked; its questions: links, hosts"),
+        "{}",
+        plain.stdout
     );
     let gone = run(&["rules", "coverage", &path, "--", "/does/not/exist"], b"");
     assert_eq!(gone.code, Some(3), "{}", gone.stderr);

@@ -1,7 +1,7 @@
 //! The facts of a running gateway, bound to its rules: who calls what, what is asked, and what the rules say of it. The functions that
 //! decide are those of `mcp-elicit rules simulate`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::rules::{self as policy, CALLER_UNKNOWN, OnTimeout, Plan};
 use mcp_elicit_policy::{
-    Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, People, QuestionFacts, Rules,
+    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, FieldFacts, IdentifiedCaller, Now,
+    People, QuestionFacts, Rules,
 };
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller, mail_digest};
@@ -23,7 +24,7 @@ use mcp_elicit_relay::decisions::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::callers::{self, CallingPerson, CurrentCaller};
+use crate::callers::{self, CurrentCaller};
 use crate::teams::Teams;
 
 /// The server to which the calls of a caller go.
@@ -104,13 +105,12 @@ impl Binding {
     /// Returns the refusal where the people of a plan cannot be asked about a call.
     fn refuses_to_ask(
         &self,
-        rules: &Rules,
         facts: &Facts<'_>,
+        is_matched: bool,
         rule: &str,
         plan: &Plan,
         call: Option<&CallSummary>,
     ) -> Option<RuleRefusal> {
-        let is_matched = is_matched(rules.people(), &self.caller.get(), facts.caller);
         let why = plan.reason_not_to_ask(facts.call.as_ref(), is_matched)?;
         let why = match self.caller.get().person() {
             CallingPerson::Owner(person) if why == CALLER_UNKNOWN => format!(
@@ -150,22 +150,23 @@ impl Binding {
 impl Decisions for Binding {
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
         let (rules, time) = self.teams.rules_at(now);
-        let (caller, groups) = identified(rules.people(), &self.caller.get());
+        let by = identified(rules.people(), &self.caller.get());
         let server = &self.server.name;
-        let facts = facts(&caller, &groups, server, Some((call, tool)), &time);
+        let facts = facts(&by, server, Some((call, tool)), &time);
         match rules.admit(&facts) {
             policy::Admit::Free(_) => Admission::Free,
             policy::Admit::Refuse(rule, refusal) => {
                 Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
-                let digest = approval_digest(rule, &approval);
-                let refusal = self.refuses_to_ask(&rules, &facts, rule, &approval.plan, Some(call));
+                let digest = rules.rule(rule).map(approval_digest).unwrap_or_default();
+                let refusal =
+                    self.refuses_to_ask(&facts, by.is_matched, rule, &approval.plan, Some(call));
                 if let Some(refusal) = refusal {
                     return Admission::Refuse(refusal);
                 }
                 let people =
-                    self.people_asked(&rules, &caller, rule, &approval.plan, &digest, true);
+                    self.people_asked(&rules, &by.caller, rule, &approval.plan, &digest, true);
                 let people = match people {
                     Ok(people) => people,
                     Err(refusal) => return Admission::Refuse(refusal),
@@ -200,21 +201,15 @@ impl Decisions for Binding {
         tool: Option<&ToolFacts>,
     ) -> Option<RuleRefusal> {
         let (rules, time) = self.teams.rules_at(now);
-        let (caller, groups) = identified(rules.people(), &self.caller.get());
-        let facts = facts(
-            &caller,
-            &groups,
-            &self.server.name,
-            Some((call, tool)),
-            &time,
-        );
+        let by = identified(rules.people(), &self.caller.get());
+        let facts = facts(&by, &self.server.name, Some((call, tool)), &time);
         match rules.admit(&facts) {
             policy::Admit::Free(_) => None,
             policy::Admit::Refuse(rule, refusal) => {
                 Some(self.refused(rule, &refusal.reason, Some(call)))
             }
             policy::Admit::Approve(rule, approval) => {
-                self.refuses_to_ask(&rules, &facts, rule, &approval.plan, Some(call))
+                self.refuses_to_ask(&facts, by.is_matched, rule, &approval.plan, Some(call))
             }
         }
     }
@@ -226,16 +221,17 @@ impl Decisions for Binding {
         question: QuestionParts<'_>,
     ) -> Planned {
         let (rules, time) = self.teams.rules_at(now);
-        let (caller, groups) = identified(rules.people(), &self.caller.get());
-        let facts = facts(&caller, &groups, &self.server.name, call, &time);
+        let by = identified(rules.people(), &self.caller.get());
+        let facts = facts(&by, &self.server.name, call, &time);
         match rules.plan(&facts, &question_facts(question)) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = ask_digest(rule, &plan);
                 let call = call.map(|(call, _)| call);
-                if let Some(refusal) = self.refuses_to_ask(&rules, &facts, rule, &plan, call) {
+                let refusal = self.refuses_to_ask(&facts, by.is_matched, rule, &plan, call);
+                if let Some(refusal) = refusal {
                     return Planned::Refuse(refusal);
                 }
-                match self.people_asked(&rules, &caller, rule, &plan, &digest, false) {
+                match self.people_asked(&rules, &by.caller, rule, &plan, &digest, false) {
                     Ok(people) => Planned::People(Box::new(people)),
                     Err(refusal) => Planned::Refuse(refusal),
                 }
@@ -265,12 +261,10 @@ impl Decisions for Binding {
     ) {
         let rules = self.teams.rules();
         let PeopleAsked { rule, team, .. } = &approval.people;
-        let good_for = match rules.rule(rule).map(policy::Rule::decision) {
-            Some(policy::Decision::Approve(now_is))
-                if approval_digest(rule, now_is) == team.rule_digest =>
-            {
-                now_is.good_for
-            }
+        let now_is = rules.rule(rule);
+        let now_is = now_is.filter(|rule| approval_digest(rule) == team.rule_digest);
+        let good_for = match now_is.map(policy::Rule::decision) {
+            Some(policy::Decision::Approve(now_is)) => now_is.good_for,
             _ => None,
         };
         let question = question.map(str::to_owned);
@@ -299,14 +293,9 @@ impl Decisions for Binding {
     }
 }
 
-/// Returns the digest of a rule that asks for approval.
-pub(crate) fn approval_digest(rule: &str, approval: &policy::Approval) -> String {
-    let plan = Box::new(approval.plan.deciding());
-    let deciding = policy::Approval {
-        plan,
-        ..approval.clone()
-    };
-    digest_of(&[rule, &format!("{deciding:?}")])
+/// Returns the digest of a rule that asks for approval: of everything in it that decides.
+pub(crate) fn approval_digest(rule: &policy::Rule) -> String {
+    digest_of(&[&rule.deciding_text()])
 }
 
 /// Returns the digest of a rule that says who answers a server's questions.
@@ -317,7 +306,7 @@ fn ask_digest(rule: &str, plan: &Plan) -> String {
 /// Returns `true` if a question with this digest would be asked by the rule as it is now.
 pub(crate) fn is_asked_by(rule: &policy::Rule, digest: &str) -> bool {
     match rule.decision() {
-        policy::Decision::Approve(approval) => approval_digest(rule.name(), approval) == digest,
+        policy::Decision::Approve(_) => approval_digest(rule) == digest,
         policy::Decision::Ask(plan) => ask_digest(rule.name(), plan) == digest,
         policy::Decision::Allow | policy::Decision::Refuse(_) => false,
     }
@@ -333,8 +322,7 @@ fn digest_of(parts: &[&str]) -> String {
 }
 
 fn facts<'a>(
-    caller: &'a Caller,
-    groups: &'a [String],
+    by: &'a IdentifiedCaller,
     server: &'a str,
     call: Option<(&'a CallSummary, Option<&'a ToolFacts>)>,
     now: &'a Now,
@@ -346,8 +334,8 @@ fn facts<'a>(
         annotations: annotations(tool),
     });
     Facts {
-        caller,
-        groups,
+        caller: &by.caller,
+        groups: &by.groups,
         server,
         call,
         now,
@@ -368,42 +356,22 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
     }
 }
 
-/// Returns `true` if it is known of each person whether they are the caller.
-fn is_matched(people: &People, caller: &callers::ProvenCaller, found: &Caller) -> bool {
-    match caller.person() {
-        CallingPerson::Unknown => false,
-        CallingPerson::LocalUser => !found.person.is_empty(),
-        CallingPerson::Subject | CallingPerson::Nobody => true,
-        CallingPerson::Owner(person) => people.is_person(person),
-    }
-}
-
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
-pub(crate) fn identified(people: &People, caller: &callers::ProvenCaller) -> (Caller, Vec<String>) {
-    let person = match caller.person() {
-        CallingPerson::LocalUser => people.local_person(caller.subject()).unwrap_or_default(),
-        CallingPerson::Subject => people
-            .find(caller.subject(), caller.mail())
-            .unwrap_or_default(),
-        CallingPerson::Owner(person) => person,
-        CallingPerson::Unknown | CallingPerson::Nobody => "",
-    };
-    let mut groups: BTreeSet<String> = caller.claims().iter().cloned().collect();
-    groups.extend(people.groups_of(person, caller.claims()));
+pub(crate) fn identified(people: &People, caller: &callers::ProvenCaller) -> IdentifiedCaller {
     let found = Caller {
         issuer: caller.issuer().to_owned(),
         subject: caller.subject().to_owned(),
         name: caller.name().to_owned(),
         mail: caller.mail().to_owned(),
         client: caller.client().to_owned(),
-        person: person.to_owned(),
+        person: String::new(),
         kind: match caller.kind() {
             callers::ProofKind::Local => CallerKind::Local,
             callers::ProofKind::Subject | callers::ProofKind::Unverified => CallerKind::Subject,
             callers::ProofKind::Key => CallerKind::Key,
         },
     };
-    (found, groups.into_iter().collect())
+    people.identify(found, caller.person(), caller.claims())
 }
 
 /// Returns a question as rules see it.
@@ -450,13 +418,15 @@ fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
 
 #[cfg(test)]
 #[cfg(feature = "teams")]
+mod simulate_tests;
+
+#[cfg(test)]
+#[cfg(feature = "teams")]
 mod tests {
     use mcp_elicit_core::view::sanitize;
     use mcp_elicit_core::wire::CallKind;
-    use mcp_elicit_policy::rules::Preview;
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
-    use proptest::prelude::*;
 
     use super::*;
     use crate::teams::TeamsChange;
@@ -524,77 +494,6 @@ mod tests {
             target: tool.to_owned(),
             arguments: arguments.map(str::to_owned),
             digest: format!("{tool} {arguments:?}"),
-        }
-    }
-
-    /// Returns the rule and the kind of a decision, as `simulate` previews it.
-    fn simulated(preview: &Preview<'_>) -> String {
-        match (&preview.admit, preview.planned.as_ref()) {
-            (policy::Admit::Refuse(rule, _), _) => format!("refuse {rule}"),
-            (policy::Admit::Approve(rule, _), _) => format!("approve {rule}"),
-            (policy::Admit::Free(_), Some(policy::Planned::Refuse(rule, _))) => {
-                format!("not asked {rule}")
-            }
-            (policy::Admit::Free(_), Some(policy::Planned::Ask(_, plan)))
-                if plan.ask.is_caller() =>
-            {
-                format!("caller {:?}", plan.deadline)
-            }
-            (policy::Admit::Free(_), Some(policy::Planned::Ask(rule, _))) => {
-                format!("people {}", rule.unwrap_or_default())
-            }
-            (policy::Admit::Free(_), None) => "free".to_owned(),
-        }
-    }
-
-    fn decided(
-        binding: &Binding,
-        call: &CallSummary,
-        tool: Option<&ToolFacts>,
-        question: QuestionParts<'_>,
-    ) -> String {
-        let now = Timestamp::from_millis(1_000);
-        match binding.admit(now, call, tool) {
-            Admission::Refuse(refusal) => format!("refuse {}", refusal.rule),
-            Admission::Approve(approval) => format!("approve {}", approval.people.rule),
-            Admission::Granted(..) => "granted".to_owned(),
-            Admission::Free => match binding.plan(now, Some((call, tool)), question) {
-                Planned::Refuse(refusal) => format!("not asked {}", refusal.rule),
-                Planned::Caller { open_for } => format!("caller {open_for:?}"),
-                Planned::People(people) => format!("people {}", people.rule),
-            },
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_gateway_decides_as_simulate_says(
-            tool in "(drop|delete|get|put)_[ab]",
-            environment in proptest::option::of("(production|test)"),
-            read_only in proptest::option::of(any::<bool>()),
-            has_credentials in any::<bool>(),
-            is_url in any::<bool>(),
-        ) {
-            let (binding, _events) = binding();
-            let arguments = environment.map(|environment| format!(r#"{{"environment":"{environment}"}}"#));
-            let call = call(&tool, arguments.as_deref());
-            let tool = ToolFacts { read_only, ..ToolFacts::default() };
-            let request = if is_url {
-                ElicitRequest::Url {
-                    message: "Go".to_owned(),
-                    url: "https://a.example/x".to_owned(),
-                    elicitation_id: None,
-                }
-            } else {
-                ElicitRequest::form("Who?", &serde_json::json!({"type": "object", "properties": {}}))
-            };
-            let question = QuestionParts { request: &request, form: None, has_credentials };
-            let (rules, time) = binding.teams.rules_at(Timestamp::from_millis(1_000));
-            let (caller, groups) = identified(rules.people(), &binding.caller.get());
-            let facts = facts(&caller, &groups, "s", Some((&call, Some(&tool))), &time);
-            let asked = question_facts(question);
-            let preview = rules.preview(&facts, Some(&asked));
-            prop_assert_eq!(decided(&binding, &call, Some(&tool), question), simulated(&preview));
         }
     }
 
@@ -724,11 +623,39 @@ mod tests {
     }
 
     #[test]
+    fn an_approval_ends_where_anything_of_its_rule_changes_and_nowhere_else() {
+        let decides = |text: &str, name: &str| {
+            let rules = Rules::parse(text).unwrap();
+            approval_digest(rules.rule(name).unwrap())
+        };
+        let digest = decides(FILE, "careful");
+        let is_same = |from: &str, to: &str| {
+            assert!(FILE.contains(from), "{from}");
+            decides(&FILE.replace(from, to), "careful") == digest
+        };
+        let head = "name = \"careful\"\n        tool = \"delete_*\"";
+        for changed in [
+            "name = \"careful\"\n tool = \"delete_?\"",
+            "name = \"careful\"\n tool = [\"delete_*\", \"put_*\"]",
+            "name = \"careful\"\n tool = \"delete_*\"\n server = \"s\"",
+            "name = \"careful\"\n tool = \"delete_*\"\n when = 'arguments.force == true'",
+            "name = \"careful\"\n tool = \"delete_*\"\n on-error = \"refuse\"",
+        ] {
+            assert!(!is_same(head, changed), "{changed}");
+        }
+        // Another place in the file, other people, and other rules before it.
+        let other = "[[rules]]\n when = 'arguments.x == \"y\"'\n refuse = \"z\"\n[[rules]]\n name = \"never\"";
+        assert!(is_same("[[rules]]\n        name = \"never\"", other));
+        assert!(is_same("\"ada\", \"bob\"", "\"bob\", \"ada\""));
+    }
+
+    #[test]
     fn a_question_stays_that_of_its_rule_until_something_is_changed_that_decides() {
         let digest = |file: &str, name: &str| {
             let rules = Rules::parse(file).unwrap();
-            match rules.rule(name).unwrap().decision() {
-                policy::Decision::Approve(approval) => approval_digest(name, approval),
+            let rule = rules.rule(name).unwrap();
+            match rule.decision() {
+                policy::Decision::Approve(_) => approval_digest(rule),
                 policy::Decision::Ask(plan) => ask_digest(name, plan),
                 other => panic!("{other:?}"),
             }

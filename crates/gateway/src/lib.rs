@@ -45,6 +45,6 @@ mod teams;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};
-pub use runtime::{ReloadError, Runtime, StartError, check_addresses, check_channels};
+pub use runtime::{ReloadError, Reloaded, Runtime, StartError, check_addresses, check_channels};
 pub use transports::process::kill_servers;
 pub use transports::stdio::{serve_program, serve_url};

@@ -9,7 +9,7 @@ use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_policy::rules::Recall;
 use mcp_elicit_policy::{
-    Annotations, Call, Caller, CallerKind, Facts, People, QuestionFacts, Rules,
+    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, People, QuestionFacts, Rules,
 };
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::Row;
@@ -63,12 +63,17 @@ impl fmt::Debug for RecordedArguments<'_> {
     }
 }
 
-/// Returns what rules decide about a call of the past.
-pub fn recall<'r>(rules: &'r Rules, recorded: &RecordedCall<'_>) -> Recall<'r> {
+/// Returns what rules decide about a call of the past. `logs_in` is the issuer at which people log in, where it is known.
+pub fn recall<'r>(
+    rules: &'r Rules,
+    logs_in: Option<&str>,
+    recorded: &RecordedCall<'_>,
+) -> Recall<'r> {
     let mut gaps = Vec::new();
     let team = recorded.row.and_then(|row| row.team.as_deref());
     let caller = team.map(|team| &team.caller);
-    let (caller, groups) = caller_of(rules.people(), recorded.principal, caller, &mut gaps);
+    let people = rules.people();
+    let (caller, groups) = caller_of(people, logs_in, recorded.principal, caller, &mut gaps);
     // The configuration was refused where the zone is not known.
     let zone = zone_of(rules.time_zone()).unwrap_or(jiff::tz::TimeZone::UTC);
     let now = now_in(zone, recorded.at);
@@ -104,6 +109,7 @@ pub fn recall<'r>(rules: &'r Rules, recorded: &RecordedCall<'_>) -> Recall<'r> {
 /// Returns the caller and its groups by the people of a file, as far as its name in the record and its question tell.
 fn caller_of(
     people: &People,
+    logs_in: Option<&str>,
     principal: &str,
     kept: Option<&TeamCaller>,
     gaps: &mut Vec<&'static str>,
@@ -111,13 +117,16 @@ fn caller_of(
     let mut caller = Caller::default();
     match Principal::parse(principal) {
         Some(Principal::Subject { issuer, subject }) => {
-            people
-                .find(&subject, "")
-                .unwrap_or_default()
-                .clone_into(&mut caller.person);
-            if caller.person.is_empty() {
-                // It may be known by its mail address.
-                gaps.push("caller.person");
+            // The subject of another issuer is nobody's here.
+            if CallingPerson::of_issuer(&issuer, logs_in) == CallingPerson::Subject {
+                people
+                    .find(&subject, "")
+                    .unwrap_or_default()
+                    .clone_into(&mut caller.person);
+                if caller.person.is_empty() {
+                    // It may be known by its mail address.
+                    gaps.push("caller.person");
+                }
             }
             (caller.issuer, caller.subject) = (issuer.into_owned(), subject.into_owned());
             match kept {
@@ -141,8 +150,15 @@ fn caller_of(
             caller.kind = CallerKind::Key;
             id.clone_into(&mut caller.subject);
             match kept {
-                Some(kept) => caller.name.clone_from(&kept.name),
-                None => gaps.push("caller.name"),
+                Some(kept) => {
+                    caller.name.clone_from(&kept.name);
+                    // The owner of the key.
+                    kept.person
+                        .as_deref()
+                        .unwrap_or_default()
+                        .clone_into(&mut caller.person);
+                }
+                None => gaps.extend(["caller.name", "caller.person", "groups"]),
             }
         }
         Some(Principal::Anonymous) | None => {}

@@ -216,10 +216,7 @@ pub(crate) fn now_in(zone: TimeZone, at: Timestamp) -> Now {
 /// Returns the digests of the rules that ask for approval.
 fn approval_digests(rules: &Rules) -> HashSet<String> {
     let approving = rules.rules().iter().filter_map(|rule| {
-        let Decision::Approve(approval) = rule.decision() else {
-            return None;
-        };
-        Some(approval_digest(rule.name(), approval))
+        matches!(rule.decision(), Decision::Approve(_)).then(|| approval_digest(rule))
     });
     approving.collect()
 }

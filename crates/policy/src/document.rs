@@ -259,6 +259,36 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
+/// Returns a line of a file in which the text that begins at this character is not shown, with the number of characters before the text's end
+/// in both lines. A text that goes on over several lines is hidden to the end of this one.
+pub fn hide_text(line: &str, start: usize) -> (String, usize, usize) {
+    let before: String = line.chars().take(start).collect();
+    let rest: String = line.chars().skip(start).collect();
+    let mut after = rest.chars();
+    let quote = after.next();
+    let is_long = quote.is_some_and(|quote| after.as_str().starts_with([quote]))
+        && rest.chars().nth(2) == quote;
+    let mut end = rest.len();
+    if !is_long {
+        let mut is_escaped = false;
+        for (at, c) in rest.char_indices().skip(1) {
+            match c {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = quote == Some('"'),
+                c if Some(c) == quote => {
+                    end = at + c.len_utf8();
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    let (hidden, tail) = rest.split_at(end);
+    let shown = format!("{before}\"...\"");
+    let ends = (start + hidden.chars().count(), shown.chars().count());
+    (shown + tail, ends.0, ends.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,5 +336,32 @@ mod tests {
         assert_eq!(reader.position(2), (2, 1));
         assert_eq!(reader.position(4), (2, 2));
         assert_eq!(reader.position(500), (3, 1));
+    }
+}
+
+#[cfg(test)]
+mod hidden_text_tests {
+    use super::hide_text;
+
+    #[test]
+    fn a_text_is_hidden_to_its_end() {
+        for (line, start, shown) in [
+            (r#"key = "s3cret" # not it"#, 6, r#"key = "..." # not it"#),
+            (
+                r#"key = { a = "s3c\"ret", b = 1 }"#,
+                12,
+                r#"key = { a = "...", b = 1 }"#,
+            ),
+            (r"key = 's3c\', b = 1", 6, r#"key = "...", b = 1"#),
+            (r#"key = """s3cret"#, 6, r#"key = "...""#),
+            (r#"key = "s3cret"#, 6, r#"key = "...""#),
+            (r#"ü = "s3cret" "#, 4, r#"ü = "..." "#),
+            (r#"key = """#, 6, r#"key = "...""#),
+        ] {
+            let (hidden, before, after) = hide_text(line, start);
+            assert_eq!(hidden, shown);
+            let rest = |text: &str, from: usize| text.chars().skip(from).collect::<String>();
+            assert_eq!(rest(line, before), rest(shown, after));
+        }
     }
 }

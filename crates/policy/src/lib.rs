@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`rules`] | the parsed file, and its two decisions: [`rules::Rules::admit`] and [`rules::Rules::plan`] |
 //! | [`people`] | people, groups and roles of the file |
+//! | [`calling`] | the callers of calls, and the people who they are |
 //! | [`facts`] | the facts about one call and one question that rules are matched with |
 //! | [`access`] | the table of role by action |
 //! | [`quorum`] | the acts of people on one question, as transitions |
@@ -17,6 +18,7 @@
 //! | `condition` | `when`: CEL with fixed types and bounded cost (feature `cel`) |
 
 pub mod access;
+pub mod calling;
 mod condition;
 pub mod defect;
 pub mod document;
@@ -28,6 +30,7 @@ pub mod quorum;
 pub mod rules;
 pub mod schedule;
 
+pub use calling::{CallingPerson, IdentifiedCaller};
 pub use condition::ConditionError;
 pub use defect::{RuleDefect, nearest};
 pub use facts::{Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, QuestionFacts};

@@ -165,6 +165,10 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
             said.extend([before, &*digest]);
         }
     }
+    let restart = texts("restart");
+    if !restart.is_empty() {
+        said.extend(["  without ", &*restart.join(", "), " (needs a restart)"]);
+    }
     for (name, before) in [("act", "  "), ("to", "  to "), ("person", "  of ")] {
         if is_there(name) {
             said.extend([before, word(name)]);

@@ -11,7 +11,7 @@ use crate::Relay;
 use crate::frame_edit::may_be_own;
 
 /// The number of openings whose ids are remembered.
-const OPENINGS: usize = 16;
+const FIRST_REQUESTS: usize = 16;
 
 /// The ids of openings that the server has not answered, as the client chose them. It may do so long after another era was found.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl OpeningIds {
     /// Notes that an opening goes to the server under this id.
     pub(crate) fn note(&mut self, id: Id) {
         self.ids.push_back(id);
-        if self.ids.len() > OPENINGS {
+        if self.ids.len() > FIRST_REQUESTS {
             self.ids.pop_front();
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server,
-    Target, UpstreamCredentials, bounds, is_origin, retention,
+    self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
+    RestartSettings, Server, Target, UpstreamCredentials, bounds, is_origin, retention,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_relay::RelaySettings;
@@ -323,6 +323,7 @@ impl GatewayArgs {
                 is_named,
                 is_configured_by_environment: true,
             }],
+            restart_settings: RestartSettings::default(),
         }
         .with_result_retention())
     }

@@ -178,6 +178,10 @@ mod tests {
                 "rules-loaded  rules 01234567 instead of fedcba98  by owner",
             ),
             (
+                json!({"event": "rules-loaded", "digest": "0123456789ab", "restart": ["`listen`", "[channels.push]"], "by": "owner"}),
+                "rules-loaded  rules 01234567  without `listen`, [channels.push] (needs a restart)  by owner",
+            ),
+            (
                 json!({"event": "refused-by-rule", "server": "s", "target": "t", "rule": "never", "principal": "key-1"}),
                 "refused-by-rule  s / t  rule never  for key-1",
             ),

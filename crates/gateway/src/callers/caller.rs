@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
+use mcp_elicit_policy::CallingPerson;
 use mcp_elicit_record::principal::Principal;
 
 /// The way in which a caller is known.
@@ -18,21 +19,6 @@ pub(crate) enum ProofKind {
     Subject,
     /// An API key.
     Key,
-}
-
-/// The facts by which a caller is matched to the people who answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CallingPerson {
-    /// Nothing is known: any of them may be the caller.
-    Unknown,
-    /// The user of the operating system.
-    LocalUser,
-    /// The subject, at the issuer at which they log in.
-    Subject,
-    /// This person, whose API key it is.
-    Owner(String),
-    /// Nobody: a program works by itself.
-    Nobody,
 }
 
 /// The caller of a request. A part that is not known is empty.
@@ -85,11 +71,7 @@ impl ProvenCaller {
         Self {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
-            person: if logs_in.is_none_or(|logs_in| logs_in == issuer) {
-                CallingPerson::Subject
-            } else {
-                CallingPerson::Unknown
-            },
+            person: CallingPerson::of_issuer(issuer, logs_in),
             ..Self::of_kind(ProofKind::Subject, binding)
         }
     }
@@ -97,9 +79,36 @@ impl ProvenCaller {
     /// A program that works by itself.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn of_program(id: &str) -> Self {
+        Self::of_owner(id, Some(""))
+    }
+
+    /// The holder of an API key of this owner.
+    #[cfg(all(test, feature = "teams"))]
+    pub(crate) fn of_owner(id: &str, owner: Option<&str>) -> Self {
         Self {
-            person: CallingPerson::Nobody,
+            subject: id.to_owned(),
+            person: CallingPerson::of_key(owner),
             ..Self::of_kind(ProofKind::Key, Principal::Key(id).to_string())
+        }
+    }
+
+    /// This user of the operating system.
+    #[cfg(all(test, feature = "teams"))]
+    pub(crate) fn of_local_user(user: &str) -> Self {
+        Self {
+            subject: user.to_owned(),
+            ..Self::local()
+        }
+    }
+
+    /// The same with a mail address and groups of its token.
+    #[cfg(all(test, feature = "teams"))]
+    pub(crate) fn with_token(self, mail: &str, claims: Vec<String>) -> Self {
+        let mail = mail.to_owned();
+        Self {
+            mail,
+            claims,
+            ..self
         }
     }
 

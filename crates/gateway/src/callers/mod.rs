@@ -28,7 +28,7 @@ use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::{IdentityKey, Record};
 
-pub(crate) use caller::{CallingPerson, CurrentCaller, ProofKind, ProvenCaller};
+pub(crate) use caller::{CurrentCaller, ProofKind, ProvenCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::headers::only_text;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use mcp_elicit_client::connection::TokenError;
+use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::{RuleDefect, nearest};
 
 use super::{AnswerWithError, LoginError, NoAddress};
@@ -296,9 +297,15 @@ impl ConfigError {
     pub(super) fn at(self, text: &str, place: usize) -> Self {
         let before = text.get(..place).unwrap_or_default();
         let line = before.matches('\n').count();
+        let mut shown = text.lines().nth(line).unwrap_or_default().to_owned();
+        let is_text = text[before.len()..].starts_with(['"', '\'']);
+        if is_text && matches!(self, Self::Secret { .. }) {
+            let column = before.chars().rev().take_while(|c| *c != '\n').count();
+            shown = hide_text(&shown, column).0;
+        }
         Self::At {
             line: line + 1,
-            shown: text.lines().nth(line).unwrap_or_default().to_owned(),
+            shown,
             fault: Box::new(self),
         }
     }

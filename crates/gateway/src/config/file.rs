@@ -21,7 +21,7 @@ use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
-    Server, Target, bounds, is_origin,
+    RestartSettings, Server, Target, bounds, is_origin,
 };
 
 #[derive(Deserialize)]
@@ -329,6 +329,7 @@ impl Config {
                 .collect(),
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
+            restart_settings: RestartSettings::read(text).unwrap_or_default(),
         }
         .with_result_retention())
     }

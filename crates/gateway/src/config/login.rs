@@ -22,6 +22,17 @@ const SUBJECT_HEADER: &str = "x-forwarded-user";
 #[cfg(feature = "teams")]
 const GROUPS_CLAIM: &str = "groups";
 
+/// Returns the issuer at which people log in, by the `[login]` of a file whose other tables may be anything; `None` where it has none.
+pub fn login_issuer(text: &str) -> Option<String> {
+    let file: toml::Table = toml::from_str(text).ok()?;
+    let login = file.get("login")?;
+    let named = login.get("issuer").and_then(toml::Value::as_str);
+    let is_proxy = login.get("mode").and_then(toml::Value::as_str) == Some("proxy");
+    named
+        .or(is_proxy.then_some(PROXY_ISSUER))
+        .map(str::to_owned)
+}
+
 /// The error of a build without the feature.
 const NEEDS_FULL: ConfigError = ConfigError::NeedsFull { table: "`[login]`" };
 

@@ -6,6 +6,7 @@ mod error;
 mod file;
 mod login;
 mod oidc;
+mod restart_settings;
 mod secret;
 mod teams;
 mod upstream;
@@ -22,8 +23,9 @@ pub use channels::ConfiguredChannels;
 pub use channels::channel_defects;
 pub use error::ConfigError;
 pub use file::retention;
-pub use login::LoginError;
+pub use login::{LoginError, login_issuer};
 pub use oidc::{OidcAuth, TokenCheck};
+pub use restart_settings::RestartSettings;
 pub use secret::SecretText;
 pub(crate) use teams::zone_of;
 pub use upstream::UpstreamCredentials;
@@ -105,6 +107,8 @@ pub struct Config {
     pub retention: Retention,
     /// The servers, by name.
     pub servers: Vec<Server>,
+    /// The file's settings that need a restart; none without a file.
+    pub restart_settings: RestartSettings,
 }
 
 /// One server.

@@ -24,12 +24,12 @@ use mcp_elicit_client::responder::{self, Responder, Terminal};
 use tokio::sync::watch;
 
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
-pub use reload::ReloadError;
+pub use reload::{ReloadError, Reloaded};
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
 use crate::callers::{Callers, CurrentCaller};
-use crate::config::{Config, LocalResponder, Server};
+use crate::config::{Config, LocalResponder, RestartSettings, Server};
 use crate::learned_facts::LearnedFacts;
 use crate::local_responder::LocalResponses;
 use crate::server_identity::server_identity;
@@ -68,6 +68,8 @@ pub struct Runtime {
     teams: Option<Arc<Teams>>,
     /// `true` if the file is read again on SIGHUP.
     reads_again: Arc<AtomicBool>,
+    /// The settings of the file that are in force until a restart.
+    restart_settings: Arc<RestartSettings>,
     /// The messages to people, where there are rules.
     #[cfg(feature = "teams")]
     notifier: Option<Arc<crate::notifier::Notifier>>,
@@ -130,6 +132,7 @@ impl Runtime {
             callers,
             teams: None,
             reads_again: Arc::default(),
+            restart_settings: Arc::new(config.restart_settings.clone()),
             #[cfg(feature = "teams")]
             notifier: None,
         };

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
 use super::{Runtime, SWEEP_INTERVAL};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, RestartSettings};
 use crate::teams::{Teams, TeamsChange, digest_of_rules};
 
 /// Why a configuration that was read again is not used.
@@ -34,6 +34,29 @@ pub enum ReloadError {
     /// It has no rules, people, groups or roles any more.
     #[error("the file has no tables of teams any more; stop the gateway to run without them")]
     NoTeams,
+    /// It has the first rules, people or channels of a gateway that was started without any.
+    #[error(
+        "the gateway was started without rules, people and channels: the first ones need a restart"
+    )]
+    FirstTeams,
+    /// Settings by which rules are judged differ from those in force.
+    #[error(
+        "{} in the file differs from what the gateway was started with, and rules are judged by it: check the file with `--check`, and restart",
+        .names.join(", ")
+    )]
+    NeedsRestart {
+        /// The names of the settings.
+        names: Vec<String>,
+    },
+}
+
+/// A configuration that was read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// `true` if its rules, people, groups, roles and channels are in force; `false` where it has none.
+    pub has_teams: bool,
+    /// The names of the settings that differ from those in force, and need a restart.
+    pub need_restart: Vec<String>,
 }
 
 impl Runtime {
@@ -44,7 +67,7 @@ impl Runtime {
         };
         let key = self.record.identity_key().clone();
         let (teams, changes) = Teams::new(rules.clone(), key);
-        teams.tell(loaded(rules, None));
+        teams.tell(loaded(rules, None, Vec::new()));
         tokio::spawn(write_changes(self.record.clone(), changes));
         if !config.in_memory {
             let recalled = teams.recall_grants(&self.record);
@@ -66,18 +89,22 @@ impl Runtime {
     /// they were asked by.
     ///
     /// # Errors
-    /// When it has any mistake, or a secret of a channel cannot be read: then everything stays as it is.
-    pub fn reload(&self, text: &str) -> Result<(), ReloadError> {
+    /// When it has any mistake, a secret of a channel cannot be read, or a setting by which rules are judged differs from the one in
+    /// force: then everything stays as it is.
+    pub fn reload(&self, text: &str) -> Result<Reloaded, ReloadError> {
         let Some(teams) = &self.teams else {
-            return Err(ReloadError::NoTeams);
+            return self.compare(text);
         };
-        match next(text) {
-            Ok((rules, channels)) => {
+        match self.next(text) {
+            Ok((rules, channels, need_restart)) => {
                 let before = digest_of_rules(&teams.rules());
-                teams.tell(loaded(&rules, Some(before)));
+                teams.tell(loaded(&rules, Some(before), need_restart.clone()));
                 teams.replace(rules);
                 self.replace_channels(channels);
-                Ok(())
+                Ok(Reloaded {
+                    has_teams: true,
+                    need_restart,
+                })
             }
             Err(error) => {
                 let digest = digest_of_rules(&teams.rules());
@@ -87,10 +114,47 @@ impl Runtime {
         }
     }
 
-    /// Reads the file again on each SIGHUP, where rules are in force. Runs in a tokio runtime.
+    /// Reads a configuration that is about to be in force, and names its settings that need a restart.
+    fn next(&self, text: &str) -> Result<(Arc<Rules>, NextChannels, Vec<String>), ReloadError> {
+        // First: what the reader warns of is true of the gateway that runs.
+        let need_restart = match RestartSettings::read(text) {
+            Some(settings) => {
+                let found = self.restart_settings.differences(&settings);
+                if !found.judging.is_empty() {
+                    let names = found.judging;
+                    return Err(ReloadError::NeedsRestart { names });
+                }
+                found.others
+            }
+            // The reader names the mistake.
+            None => Vec::new(),
+        };
+        let config = Config::parse(text)?;
+        let rules = config.teams.clone().ok_or(ReloadError::NoTeams)?;
+        let channels = next_channels(&config, &rules);
+        let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
+        Ok((rules, channels, need_restart))
+    }
+
+    /// Compares a configuration with that of a gateway which was started without rules, people and channels.
+    fn compare(&self, text: &str) -> Result<Reloaded, ReloadError> {
+        let config = Config::parse(text)?;
+        if config.teams.is_some() {
+            return Err(ReloadError::FirstTeams);
+        }
+        let found = self.restart_settings.differences(&config.restart_settings);
+        let mut need_restart = found.judging;
+        need_restart.extend(found.others);
+        Ok(Reloaded {
+            has_teams: false,
+            need_restart,
+        })
+    }
+
+    /// Reads the file again on each SIGHUP, which does not end the gateway any more. Runs in a tokio runtime.
     pub fn reload_on_signal(&self, path: PathBuf) {
         #[cfg(unix)]
-        if self.teams.is_some() {
+        {
             use tokio::signal::unix::{SignalKind, signal};
             let Ok(mut hangup) = signal(SignalKind::hangup()) else {
                 tracing::error!("the gateway cannot listen for SIGHUP");
@@ -128,31 +192,40 @@ impl Runtime {
             Ok(text) => self.reload(&text),
             Err(error) => Err(error.into()),
         };
-        if let Err(error) = reloaded {
-            tracing::error!(%error, "the rules stay as they are, and so do the channels");
-        } else {
-            // Told where warnings are: those who sent the signal wait for it.
-            tracing::warn!(
-                "the rules were read again and are in force, with the channels; other settings need a restart"
-            );
+        // Told where warnings are: those who sent the signal wait for it.
+        match reloaded {
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::error!(%error, "the rules stay as they are, and so do the channels");
+            }
+            Ok(reloaded) => tracing::warn!("{}", reloaded.in_words()),
         }
     }
 }
 
-/// Reads a configuration that is about to be in force.
-fn next(text: &str) -> Result<(Arc<Rules>, NextChannels), ReloadError> {
-    let config = Config::parse(text)?;
-    let rules = config.teams.clone().ok_or(ReloadError::NoTeams)?;
-    let channels = next_channels(&config, &rules);
-    let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
-    Ok((rules, channels))
+impl Reloaded {
+    /// Returns what the log says of it.
+    #[cfg(unix)]
+    fn in_words(&self) -> String {
+        let read = if self.has_teams {
+            "the rules were read again and are in force, with the channels"
+        } else {
+            "the file was read again: it has no rules, people and channels"
+        };
+        if self.need_restart.is_empty() {
+            return read.to_owned();
+        }
+        let names = self.need_restart.join(", ");
+        format!("{read}; these settings of it differ, and need a restart: {names}")
+    }
 }
 
-fn loaded(rules: &Rules, before: Option<String>) -> RulesEvent {
+fn loaded(rules: &Rules, before: Option<String>, need_restart: Vec<String>) -> RulesEvent {
     RulesEvent::Loaded {
         digest: digest_of_rules(rules),
         before,
         rules: rules.rules().len(),
+        need_restart,
     }
 }
 

@@ -7,6 +7,7 @@
 mod decide;
 mod never;
 mod order;
+mod outcome;
 mod plan_reader;
 mod read;
 mod recall;
@@ -21,10 +22,11 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use self::decide::Index;
 pub use self::decide::{Admit, Planned, Preview, RuleError, SkipReason, Skipped};
+pub use self::outcome::CallOutcome;
 pub use self::read::Loaded;
 pub use self::recall::{Candidate, Gaps, Recall, Verdict};
-pub use self::targets::Coverage;
 use self::targets::Targets;
+pub use self::targets::{Coverage, ToolCoverage};
 use crate::condition::{Condition, Interner};
 pub use crate::document::duration_text;
 use crate::glob::Glob;
@@ -111,18 +113,35 @@ impl Rule {
 
     /// Returns all that the rule says, in one spelling, wherever it stands in the file: for a digest.
     pub fn canonical_text(&self) -> String {
+        self.text_with(&self.decision)
+    }
+
+    fn text_with(&self, decision: &Decision) -> String {
         let Self {
             name,
             line: _,
             servers,
             targets,
             condition,
-            decision,
+            decision: _,
             on_error,
             phase: _,
             needs_question: _,
         } = self;
         format!("{name:?} {servers:?} {targets:?} {condition:?} {decision:?} {on_error:?}")
+    }
+
+    /// Returns the same without what decides nothing about an open question or a call that people approved ([`Plan::deciding`]).
+    pub fn deciding_text(&self) -> String {
+        let decision = match &self.decision {
+            Decision::Approve(approval) => Decision::Approve(Approval {
+                plan: Box::new(approval.plan.deciding()),
+                ..approval.clone()
+            }),
+            Decision::Ask(plan) => Decision::Ask(Box::new(plan.deciding())),
+            decision @ (Decision::Allow | Decision::Refuse(_)) => decision.clone(),
+        };
+        self.text_with(&decision)
     }
 
     /// Returns the step at which the rule is read.

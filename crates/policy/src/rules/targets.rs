@@ -3,7 +3,7 @@
 use mcp_elicit_core::wire::CallKind;
 use serde::Serialize;
 
-use super::{Rule, Rules};
+use super::{Decision, Phase, Rule, Rules};
 use crate::glob::Glob;
 
 /// The calls that a rule is for.
@@ -100,7 +100,7 @@ impl Targets {
     }
 }
 
-/// The rules that speak of one tool.
+/// The extent to which rules speak of one tool: those that decide about its calls, or whom its server asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
@@ -112,26 +112,46 @@ pub enum Coverage {
     Never,
 }
 
+/// The rules that speak of one tool, each list in the order of the file.
+#[derive(Clone, Debug)]
+pub struct ToolCoverage<'r> {
+    /// The extent to which they cover it.
+    pub coverage: Coverage,
+    /// Those that decide about its calls, or whom its server asks.
+    pub rules: Vec<&'r Rule>,
+    /// Those that only refuse some of its server's questions.
+    pub questions: Vec<&'r Rule>,
+}
+
 impl Rules {
-    /// Returns the rules that speak of a tool of a server, in their order, and how far they cover it.
-    pub fn coverage(&self, server: &str, tool: &str) -> (Coverage, Vec<&Rule>) {
-        let rules = self.all.iter();
-        let speaking = rules.filter(|rule| {
+    /// Returns the rules that speak of a tool of a server, and how far they cover it.
+    pub fn coverage(&self, server: &str, tool: &str) -> ToolCoverage<'_> {
+        let speaking = self.all.iter().filter(|rule| {
             rule.is_for_server(server) && rule.targets.matches(CallKind::Tool, tool)
         });
-        let speaking: Vec<&Rule> = speaking.collect();
-        let coverage = if speaking.is_empty() {
+        let (questions, rules): (Vec<_>, Vec<_>) =
+            speaking.partition(|rule| rule.only_refuses_questions());
+        let coverage = if rules.is_empty() {
             Coverage::Never
-        } else if speaking.iter().any(|rule| rule.is_unconditional()) {
+        } else if rules.iter().any(|rule| rule.is_unconditional()) {
             Coverage::Always
         } else {
             Coverage::Conditional
         };
-        (coverage, speaking)
+        ToolCoverage {
+            coverage,
+            rules,
+            questions,
+        }
     }
 }
 
 impl Rule {
+    /// Returns `true` if the rule lets every call go on, and every question but some.
+    fn only_refuses_questions(&self) -> bool {
+        matches!(self.decision, Decision::Refuse(_)) && self.phase == Phase::Asking
+    }
+
     /// Returns `true` if the rule is for tools, and not for prompts or resources alone.
     pub fn is_for_tools(&self) -> bool {
         match &self.targets {

@@ -20,6 +20,8 @@ pub enum RulesEvent {
         before: Option<String>,
         /// The number of rules.
         rules: usize,
+        /// The settings of the file that differ from those in force, and need a restart.
+        need_restart: Vec<String>,
     },
     /// A file that was read again has mistakes: the rules before stay in force.
     Rejected {
@@ -113,12 +115,16 @@ impl RulesEvent {
                 digest,
                 before,
                 rules,
+                need_restart,
             } => {
                 entry["digest"] = digest.as_str().into();
                 if let Some(before) = before {
                     entry["before"] = before.as_str().into();
                 }
                 entry["rules"] = (*rules).into();
+                if !need_restart.is_empty() {
+                    entry["restart"] = json!(need_restart);
+                }
                 entry["by"] = OWNER.into();
             }
             Self::Rejected { digest } => {

@@ -1,8 +1,12 @@
 //! `rules check`: every mistake of a file, at its place.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
 use mcp_elicit_gateway::config::channel_defects;
+use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::rules::Loaded;
 use mcp_elicit_policy::{RuleDefect, Rules};
 use serde_json::json;
@@ -64,8 +68,13 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
             .warnings
             .iter()
             .map(|warning| (Level::WARNING, warning));
+        let file = Shown {
+            text: &text,
+            name: &name,
+            secrets: secrets_of(&loaded.defects),
+        };
         for (level, finding) in defects.chain(warnings).take(SHOWN) {
-            show(level, finding, &text, &name);
+            file.show(level, finding);
         }
         let all = loaded.defects.len() + loaded.warnings.len();
         if all > SHOWN {
@@ -155,18 +164,56 @@ fn marked(rest: &str) -> usize {
     }
 }
 
-/// Shows one finding in its line of the file.
-fn show(level: Level<'_>, finding: &RuleDefect, text: &str, name: &str) {
+/// Returns the places of secrets that are written as text: line and column, the last of a line first.
+fn secrets_of(defects: &[RuleDefect]) -> BTreeSet<(usize, Reverse<usize>)> {
+    let secrets = defects
+        .iter()
+        .filter(|defect| defect.code == "literal-secret");
+    secrets
+        .map(|defect| (defect.line, Reverse(defect.column)))
+        .collect()
+}
+
+/// The file as it is shown: without the secrets in it.
+struct Shown<'f> {
+    text: &'f str,
+    name: &'f str,
+    secrets: BTreeSet<(usize, Reverse<usize>)>,
+}
+
+impl Shown<'_> {
+    /// Returns the line of a finding, and its place in it, in characters from 0.
+    fn line(&self, finding: &RuleDefect) -> (String, usize) {
+        let line = self.text.lines().nth(finding.line - 1);
+        let (mut line, mut at) = (line.unwrap_or_default().to_owned(), finding.column - 1);
+        for (_, Reverse(column)) in self
+            .secrets
+            .iter()
+            .filter(|(line, _)| *line == finding.line)
+        {
+            let (shown, before, after) = hide_text(&line, column - 1);
+            line = shown;
+            if at >= before {
+                at = at - before + after;
+            }
+        }
+        (line, at)
+    }
+
+    /// Shows one finding in its line of the file.
+    fn show(&self, level: Level<'_>, finding: &RuleDefect) {
+        let (line, at) = self.line(finding);
+        show(level, finding, &line, at, self.name);
+    }
+}
+
+fn show(level: Level<'_>, finding: &RuleDefect, line: &str, at: usize, name: &str) {
     let message = match &finding.rule {
         Some(rule) => format!("{} (rule `{rule}`)", finding.message),
         None => finding.message.clone(),
     };
-    let line = text.lines().nth(finding.line - 1).unwrap_or_default();
     let line = harmless(line);
-    let start = line
-        .char_indices()
-        .nth(finding.column - 1)
-        .map_or(line.len(), |(at, _)| at);
+    let start = line.char_indices().nth(at).map_or(line.len(), |(at, _)| at);
     let span = start..start + marked(&line[start..]);
     let message = harmless(&message);
     let annotation = AnnotationKind::Primary.span(span);

@@ -3,7 +3,7 @@
 use clap::Args;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
 use mcp_elicit_forms::view::sanitize;
-use mcp_elicit_policy::rules::Coverage;
+use mcp_elicit_policy::rules::{Coverage, Rule, ToolCoverage};
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,13 @@ const EXAMPLES: &str = r#"Examples:
   mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server \
     | jq '.tools[] | select(.covered == "never").tool'
 
-covered: always (an unconditional rule covers it), conditional (only rules with conditions), never.
+covered:
+  always       an unconditional rule covers it
+  conditional  only rules with conditions cover it
+  never        no rule covers it
+
+Rules that only refuse some questions (`refuse-modes`, `refuse-credentials`, conditions on
+`question`) cover no tool: they are listed as `questions`.
 
 Exit codes:
   0  listed, whether covered or not
@@ -54,7 +60,7 @@ Exit codes:
 const NAME: usize = 80;
 
 pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
-    let rules = super::right_rules(&args.file)?;
+    let (rules, _) = super::right_rules(&args.file)?;
     let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
     let server = args.name.clone().unwrap_or(reported);
     let covered: Vec<_> = tools
@@ -62,28 +68,36 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
         .map(|tool| (tool, rules.coverage(&server, &tool.name)))
         .collect();
     let is_used = |name: &str| {
-        covered
-            .iter()
-            .any(|(_, (_, rules))| rules.iter().any(|rule| rule.name() == name))
+        covered.iter().any(|(_, found)| {
+            found
+                .rules
+                .iter()
+                .chain(&found.questions)
+                .any(|rule| rule.name() == name)
+        })
     };
     let unused = rules
         .rules()
         .iter()
         .filter(|rule| rule.is_for_server(&server) && rule.is_for_tools() && !is_used(rule.name()));
-    let unused: Vec<&str> = unused.map(mcp_elicit_policy::rules::Rule::name).collect();
+    let unused: Vec<&str> = unused.map(Rule::name).collect();
     if args.json {
-        let tools = covered.iter().map(|(tool, (coverage, rules))| {
-            let rules = rules
-                .iter()
-                .map(|rule| json!({"rule": rule.name(), "line": rule.line()}));
+        let tools = covered.iter().map(|(tool, found)| {
+            let listed = |rules: &[&Rule]| -> Value {
+                let rules = rules.iter();
+                rules
+                    .map(|rule| json!({"rule": rule.name(), "line": rule.line()}))
+                    .collect()
+            };
             let mut entry = Map::new();
             entry.insert("tool".to_owned(), json!(tool.name));
             let annotations = annotations(tool);
             if !annotations.is_empty() {
                 entry.insert("annotations".to_owned(), Value::Object(annotations));
             }
-            entry.insert("covered".to_owned(), json!(coverage));
-            entry.insert("rules".to_owned(), rules.collect());
+            entry.insert("covered".to_owned(), json!(found.coverage));
+            entry.insert("rules".to_owned(), listed(&found.rules));
+            entry.insert("questions".to_owned(), listed(&found.questions));
             Value::Object(entry)
         });
         let tools: Value = tools.collect();
@@ -94,10 +108,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-type Covered<'t> = (
-    &'t Tool,
-    (Coverage, Vec<&'t mcp_elicit_policy::rules::Rule>),
-);
+type Covered<'t> = (&'t Tool, ToolCoverage<'t>);
 
 fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Failure> {
     let name = |tool: &Tool| sanitize::line(&tool.name, NAME);
@@ -106,20 +117,27 @@ fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Fa
         .map(|(tool, _)| name(tool).chars().count())
         .max()
         .unwrap_or_default();
-    for (tool, (coverage, rules)) in covered {
+    let names = |rules: &[&Rule]| -> String {
         let names: Vec<&str> = rules.iter().map(|rule| rule.name()).collect();
-        let names = names.join(", ");
-        let word = match coverage {
+        names.join(", ")
+    };
+    for (tool, found) in covered {
+        let mut said = names(&found.rules);
+        if !found.questions.is_empty() {
+            let between = if said.is_empty() { "" } else { "; " };
+            said.extend([between, "its questions: ", &*names(&found.questions)]);
+        }
+        let word = match found.coverage {
             Coverage::Always => "always",
             Coverage::Conditional => "conditional",
             Coverage::Never => "never",
         };
-        let line = format!("{:<width$}  {word:<11}  {names}", name(tool));
+        let line = format!("{:<width$}  {word:<11}  {said}", name(tool));
         output::print(line.trim_end())?;
     }
     let never = covered
         .iter()
-        .filter(|(_, (coverage, _))| *coverage == Coverage::Never)
+        .filter(|(_, found)| found.coverage == Coverage::Never)
         .count();
     output::say(format_args!(
         "{} of the {} tools of {} have no rule",

@@ -6,6 +6,7 @@ mod simulate;
 mod simulate_audit;
 
 use clap::{Args, Subcommand};
+use mcp_elicit_gateway::config::login_issuer;
 use mcp_elicit_policy::Rules;
 
 use crate::failure::{Exit, Failure};
@@ -62,17 +63,18 @@ pub(crate) fn run(args: RulesArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a file of rules that must be right.
-fn right_rules(file: &Input) -> Result<Rules, Failure> {
+/// Reads a file of rules that must be right, and the issuer at which people log in, where it has one.
+fn right_rules(file: &Input) -> Result<(Rules, Option<String>), Failure> {
     let text = text_of(file)?;
-    Rules::parse(&text).map_err(|defects| {
+    let rules = Rules::parse(&text).map_err(|defects| {
         let count = defects.len();
         let mistakes = if count == 1 { "mistake" } else { "mistakes" };
         let first = defects.first().map(|defect| format!("{file}:{defect}"));
         Failure::usage(format!("{file} has {count} {mistakes}"))
             .telling("the first:", first.into_iter().collect())
             .hint(format!("see all with `mcp-elicit rules check {file}`."))
-    })
+    })?;
+    Ok((rules, login_issuer(&text)))
 }
 
 fn text_of(file: &Input) -> Result<String, Failure> {

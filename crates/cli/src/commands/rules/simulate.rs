@@ -1,7 +1,7 @@
 //! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about every call in the audit.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,9 +9,12 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mcp_elicit_core::wire::{CallFrame, CallKind};
 use mcp_elicit_policy::rules::{
-    Admit, Approval, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
+    Admit, CallOutcome, DEFAULT_DEADLINE, Plan, Preview, duration_text,
 };
-use mcp_elicit_policy::{Annotations, Call, Caller, CallerKind, Facts, Now, QuestionFacts, Rules};
+use mcp_elicit_policy::{
+    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, IdentifiedCaller, Now,
+    QuestionFacts, Rules,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -117,32 +120,53 @@ struct InputCaller {
 }
 
 impl InputCaller {
-    /// Returns `true` if it is known of each person whether they are this caller, who is that person of the file.
-    fn is_matched(&self, rules: &Rules, person: &str) -> bool {
-        match (self.kind, self.person.as_deref()) {
-            (CallerKind::Subject, _) | (CallerKind::Key, Some("")) => true,
-            (CallerKind::Local, _) => !person.is_empty(),
-            (CallerKind::Key, None) => false,
-            (CallerKind::Key, Some(owner)) => rules.people().is_person(owner),
+    /// Identifies the caller by the file's people and its `[login]`, as a gateway does.
+    fn identify(self, rules: &Rules, logs_in: Option<&str>) -> Result<IdentifiedCaller, Failure> {
+        let owner = self.person.as_deref();
+        if owner.is_some() && self.kind != CallerKind::Key {
+            return Err(Failure::usage("only a key has an owner in `caller.person`")
+                .hint("add `\"kind\":\"key\"`, or name the caller by `subject` or `mail`."));
         }
+        let is_known = |name: &&str| name.is_empty() || rules.people().is_person(name);
+        if let Some(unknown) = owner.filter(|name| !is_known(name)) {
+            let shown = output::harmless(unknown);
+            return Err(Failure::usage(format!("`caller.person`: no person is named `{shown}`"))
+                .hint("write the name as `[people.NAME]` has it; a gateway takes the caller for unknown."));
+        }
+        let calling = CallingPerson::of_kind(self.kind, &self.issuer, owner, logs_in);
+        let caller = Caller {
+            issuer: self.issuer,
+            subject: self.subject,
+            name: self.name,
+            mail: self.mail,
+            client: self.client,
+            person: String::new(),
+            kind: self.kind,
+        };
+        Ok(rules.people().identify(caller, &calling, &self.groups))
     }
 }
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     let Some(call) = &args.call else {
-        let rules = super::right_rules(&args.file)?;
-        return simulate_audit::run(rules, args.state.clone(), args.since, args.json);
+        let (rules, logs_in) = super::right_rules(&args.file)?;
+        return simulate_audit::run(rules, logs_in, args.state.clone(), args.since, args.json);
     };
     if args.file == Input::Stdin && call == "-" {
         return Err(Failure::usage(
             "the rules and the call cannot both be stdin",
         ));
     }
-    let rules = super::right_rules(&args.file)?;
+    let (rules, logs_in) = super::right_rules(&args.file)?;
     let text = match call.as_str() {
         "-" => super::text_of(&Input::Stdin)?,
         text => text.to_owned(),
     };
+    if let Some(part) = part_in_order(&text) {
+        return Err(Failure::usage(format!("{part} is a list")).hint(
+            "write its members by name, in an object: see `mcp-elicit rules simulate --help`.",
+        ));
+    }
     // The error names the member and the place, and no value.
     let mut input: CallInput<'_> = serde_json::from_str(&text).map_err(|error| {
         Failure::usage("the call cannot be read")
@@ -167,16 +191,17 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     if let Err(defect) = frame.canonical_arguments() {
         return Err(Failure::usage("a gateway refuses this call under any rules").because(defect));
     }
-    if let Some(question) = &mut input.question
-        && question.mode.is_empty()
-    {
-        "form".clone_into(&mut question.mode);
+    if let Some(question) = &mut input.question {
+        if question.mode.is_empty() {
+            "form".clone_into(&mut question.mode);
+        }
+        check_words(question)?;
     }
     let now = now(&rules, input.now)?;
-    let (caller, groups, is_matched) = identified(&rules, input.caller);
+    let by = input.caller.identify(&rules, logs_in.as_deref())?;
     let facts = Facts {
-        caller: &caller,
-        groups: &groups,
+        caller: &by.caller,
+        groups: &by.groups,
         server: &input.server,
         call: target.map(|(kind, target)| Call {
             kind,
@@ -187,7 +212,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         now: &now,
     };
     let preview = rules.preview(&facts, input.question.as_ref());
-    let decided = decided(&preview, facts.call.as_ref(), is_matched);
+    let decided = preview.outcome(facts.call.as_ref(), by.is_matched);
     if args.json {
         output::print_json(&report(&rules, &preview, decided.as_ref()))?;
     } else {
@@ -198,35 +223,56 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the caller with their name in the file, and all their groups; `true` if it is known of each person whether they are the caller.
-fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>, bool) {
-    let people = rules.people();
-    let found = match input.kind {
-        CallerKind::Local => people.local_person(&input.subject),
-        CallerKind::Subject | CallerKind::Key => people.find(&input.subject, &input.mail),
+/// Returns the part of a call that is a list where an object is meant, whose values would be taken for members in their order.
+fn part_in_order(call: &str) -> Option<String> {
+    type Members<'a> = BTreeMap<String, &'a RawValue>;
+    let is_list = |text: &str| text.trim_start().starts_with('[');
+    if is_list(call) {
+        return Some("the call".to_owned());
+    }
+    let members = |text| serde_json::from_str::<Members<'_>>(text).unwrap_or_default();
+    let call = members(call);
+    let part = |members: &Members<'_>, name: &str| {
+        let found = members.get(name)?;
+        is_list(found.get()).then(|| format!("`{name}`"))
     };
-    let found = found.unwrap_or_default();
-    let owner = input
-        .person
-        .as_deref()
-        .filter(|_| input.kind == CallerKind::Key);
-    let person = owner.unwrap_or(found);
-    let is_matched = input.is_matched(rules, person);
-    let mut groups: BTreeSet<String> = people
-        .groups_of(person, &input.groups)
-        .into_iter()
-        .collect();
-    groups.extend(input.groups);
-    let caller = Caller {
-        issuer: input.issuer,
-        subject: input.subject,
-        name: input.name,
-        mail: input.mail,
-        client: input.client,
-        person: person.to_owned(),
-        kind: input.kind,
-    };
-    (caller, groups.into_iter().collect(), is_matched)
+    let parts = ["caller", "annotations", "question"];
+    if let Some(found) = parts.iter().find_map(|name| part(&call, name)) {
+        return Some(found);
+    }
+    let question = members(call.get("question")?.get());
+    let fields = members(question.get("fields")?.get());
+    let mut names = fields.keys();
+    part(&question, "fields").or_else(|| names.find_map(|name| part(&fields, name)))
+}
+
+/// The kinds and formats of fields.
+const KINDS: [&str; 6] = [
+    "string", "number", "integer", "boolean", "choice", "choices",
+];
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+
+/// Refuses words that no question of a server has.
+fn check_words(question: &QuestionFacts) -> Result<(), Failure> {
+    let fields = question.fields.values();
+    let words = fields.flat_map(|field| {
+        [
+            ("kind", field.kind.as_str(), &KINDS[..]),
+            ("format", field.format.as_str(), &FORMATS[..]),
+        ]
+    });
+    let words = words.filter(|(_, word, _)| !word.is_empty());
+    let mode = ("mode", question.mode.as_str(), &["form", "url"][..]);
+    for (what, word, known) in std::iter::once(mode).chain(words) {
+        if !known.contains(&word) {
+            let word = output::harmless(word);
+            return Err(
+                Failure::usage(format!("`{word}` is not a {what} of a question"))
+                    .hint(format!("write one of {}.", known.join(", "))),
+            );
+        }
+    }
+    Ok(())
 }
 
 fn now(rules: &Rules, given: Option<Timestamp>) -> Result<Now, Failure> {
@@ -251,55 +297,20 @@ fn now(rules: &Rules, given: Option<Timestamp>) -> Result<Now, Failure> {
     })
 }
 
-/// The decision with the rule that made it.
-enum Decided<'p> {
-    Refused(&'p str, String),
-    Approve(&'p str, &'p Approval),
-    Ask(Option<&'p str>, &'p Plan),
-}
-
-fn decided<'p>(
-    preview: &'p Preview<'_>,
-    call: Option<&Call<'_>>,
-    is_matched: bool,
-) -> Option<Decided<'p>> {
-    let decided = match (&preview.admit, &preview.planned) {
-        (Admit::Refuse(rule, refusal), _) => Decided::Refused(rule, refusal.reason.clone()),
-        (Admit::Approve(rule, approval), _) => {
-            match approval.plan.reason_not_to_ask(call, is_matched) {
-                Some(reason) => Decided::Refused(rule, reason),
-                None => Decided::Approve(rule, approval),
-            }
-        }
-        (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
-            Decided::Refused(rule, refusal.reason.clone())
-        }
-        (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if !plan.ask.is_caller() => {
-            match plan.reason_not_to_ask(call, is_matched) {
-                Some(reason) => Decided::Refused(rule, reason),
-                None => Decided::Ask(Some(rule), plan),
-            }
-        }
-        (Admit::Free(_), Some(Planned::Ask(rule, plan))) => Decided::Ask(*rule, plan),
-        (Admit::Free(_), None) => return None,
-    };
-    Some(decided)
-}
-
 fn line_of(rules: &Rules, name: Option<&str>) -> Option<usize> {
     Some(rules.rule(name?)?.line())
 }
 
-fn report(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) -> Value {
+fn report(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>) -> Value {
     let mut report = Map::new();
     let mut put = |key: &str, value: Value| report.insert(key.to_owned(), value);
     let (rule, refused, approval, plan) = match decided {
-        Some(Decided::Refused(rule, reason)) => (Some(*rule), Some(reason), None, None),
-        Some(Decided::Approve(rule, approval)) => {
+        Some(CallOutcome::Refused(rule, reason)) => (Some(*rule), Some(reason), None, None),
+        Some(CallOutcome::Approve(rule, approval)) => {
             let plan = &*approval.plan;
             (Some(*rule), None, Some(*approval), Some(plan))
         }
-        Some(Decided::Ask(rule, plan)) => (*rule, None, None, Some(*plan)),
+        Some(CallOutcome::Ask(rule, plan)) => (*rule, None, None, Some(*plan)),
         None => (None, None, None, None),
     };
     put("rule", json!(rule));
@@ -332,7 +343,7 @@ fn report(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) -
     Value::Object(report)
 }
 
-fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) -> Vec<String> {
+fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>) -> Vec<String> {
     let named = |rule: &str| match line_of(rules, Some(rule)) {
         Some(line) => format!("rule `{rule}` (line {line})"),
         None => format!("rule `{rule}`"),
@@ -342,10 +353,10 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) ->
         lines.push(format!("{} lets the call go on", named(rule)));
     }
     match decided {
-        Some(Decided::Refused(rule, reason)) => {
+        Some(CallOutcome::Refused(rule, reason)) => {
             lines.push(format!("{} refuses it: {reason}", named(rule)));
         }
-        Some(Decided::Approve(rule, approval)) => {
+        Some(CallOutcome::Approve(rule, approval)) => {
             lines.push(format!("{} asks for approval before the call", named(rule)));
             lines.extend(plan_lines(&approval.plan));
             if !approval.edit.is_empty() {
@@ -358,11 +369,11 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&Decided<'_>>) ->
                 lines.push(format!("  an approval is good for {}", duration_text(time)));
             }
         }
-        Some(Decided::Ask(Some(rule), plan)) => {
+        Some(CallOutcome::Ask(Some(rule), plan)) => {
             lines.push(format!("{} says who is asked", named(rule)));
             lines.extend(plan_lines(plan));
         }
-        Some(Decided::Ask(None, _)) | None => {
+        Some(CallOutcome::Ask(None, _)) | None => {
             lines.push("no rule matches: the call goes on, and its caller is asked".to_owned());
         }
     }

@@ -239,15 +239,17 @@ impl<'r> Totals<'r> {
 /// Runs the command to its end.
 pub(super) fn run(
     rules: Rules,
+    logs_in: Option<String>,
     state: Option<PathBuf>,
     since: Option<Since>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    in_runtime(try_all(rules, state, since, json))
+    in_runtime(try_all(rules, logs_in, state, since, json))
 }
 
 async fn try_all(
     rules: Rules,
+    logs_in: Option<String>,
     state: Option<PathBuf>,
     since: Option<Since>,
     json: bool,
@@ -267,7 +269,8 @@ async fn try_all(
         .iter()
         .filter(|entry| entry["at"].as_u64() >= Some(since))
     {
-        let Some(line) = line_of(entry, &rules, &rules_of, &record).await? else {
+        let Some(line) = line_of(entry, &rules, logs_in.as_deref(), &rules_of, &record).await?
+        else {
             continue;
         };
         totals.add(&line);
@@ -311,6 +314,7 @@ fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
 async fn line_of<'r>(
     entry: &Value,
     rules: &'r Rules,
+    logs_in: Option<&str>,
     rules_of: &HashMap<&str, &str>,
     record: &Record,
 ) -> Result<Option<Line<'r>>, Failure> {
@@ -369,6 +373,6 @@ async fn line_of<'r>(
         server: server.to_owned(),
         call: call.map(|(kind, target)| (kind, target.to_owned())),
         was: was.map(str::to_owned),
-        now: recall(rules, &recorded),
+        now: recall(rules, logs_in, &recorded),
     }))
 }

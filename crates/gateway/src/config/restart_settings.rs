@@ -1,0 +1,117 @@
+//! The settings of the file that a running gateway keeps until it is started again, so that it can name those which a changed file has
+//! otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest as _, Sha256};
+use toml::{Table, Value};
+
+/// The tables and keys that are read again while the gateway runs.
+const READ_AGAIN: [&str; 5] = ["people", "groups", "roles", "rules", "time-zone"];
+
+/// The settings that need a restart, as a file has them: a digest of each by its name, since some hold secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestartSettings(BTreeMap<String, [u8; 32]>);
+
+/// The settings that two files have otherwise, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Differences {
+    /// Those by which rules are judged: the servers, how callers and people prove who they are, and whether there is a listener and an inbox.
+    pub(crate) judging: Vec<String>,
+    /// All others.
+    pub(crate) others: Vec<String>,
+}
+
+impl RestartSettings {
+    /// Reads the settings of a file; `None` where it is not TOML.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let file: Table = toml::from_str(text).ok()?;
+        let mut settings = BTreeMap::new();
+        let mut add = |name: String, value: &Value| {
+            settings.insert(name, Sha256::digest(format!("{value:?}")).into());
+        };
+        for (key, value) in &file {
+            match (key.as_str(), value) {
+                (key, _) if READ_AGAIN.contains(&key) => {}
+                ("channels", channels) => {
+                    if let Some(push) = channels.get("push") {
+                        add("[channels.push]".to_owned(), push);
+                    }
+                }
+                ("servers", Value::Table(servers)) => {
+                    for (name, server) in servers {
+                        add(format!("[servers.{name}]"), server);
+                    }
+                }
+                (key, Value::Table(_)) => add(format!("[{key}]"), value),
+                (key, _) => add(format!("`{key}`"), value),
+            }
+        }
+        Some(Self(settings))
+    }
+
+    /// Returns the settings that another file has otherwise.
+    pub(crate) fn differences(&self, other: &Self) -> Differences {
+        let mut found = Differences::default();
+        let names: BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
+        for name in names {
+            let (here, there) = (self.0.get(name), other.0.get(name));
+            if here == there {
+                continue;
+            }
+            let judges = match name.as_str() {
+                "[auth]" | "[login]" | "`trusted-proxies`" => true,
+                "`listen`" | "`inbox`" => here.is_some() != there.is_some(),
+                name => name.starts_with("[servers."),
+            };
+            let list = if judges {
+                &mut found.judging
+            } else {
+                &mut found.others
+            };
+            list.push(name.clone());
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "listen = \"127.0.0.1:1\"\n[login]\nmode = \"proxy\"\n[people.ada]\nmail = \"a@x\"\n[channels.push]\ncontact = \"mailto:a@x\"\n[servers.a]\ncommand = [\"a\"]\nenv = { KEY = \"secret\" }\n";
+
+    fn settings(text: &str) -> RestartSettings {
+        RestartSettings::read(text).unwrap()
+    }
+
+    #[test]
+    fn what_another_file_has_otherwise_is_named() {
+        let file = settings(FILE);
+        let differs = |from: &str, to: &str| {
+            assert!(FILE.contains(from));
+            let found = file.differences(&settings(&FILE.replace(from, to)));
+            (found.judging.join(" "), found.others.join(" "))
+        };
+        for (from, to, judging, others) in [
+            ("a@x\"\n[channels", "b@x\"\n[channels", "", ""),
+            ("listen = ", "# a comment\nlisten  = ", "", ""),
+            ("127.0.0.1:1", "127.0.0.1:2", "", "`listen`"),
+            ("listen = \"127.0.0.1:1\"\n", "", "`listen`", ""),
+            ("listen", "inbox", "`inbox` `listen`", ""),
+            ("listen", "keep-answers = 3\nlisten", "", "`keep-answers`"),
+            ("mailto:a", "mailto:b", "", "[channels.push]"),
+            ("\"proxy\"", "\"oidc\"", "[login]", ""),
+            ("secret", "other", "[servers.a]", ""),
+            ("servers.a", "servers.b", "[servers.a] [servers.b]", ""),
+        ] {
+            assert_eq!(
+                differs(from, to),
+                (judging.to_owned(), others.to_owned()),
+                "{from}"
+            );
+        }
+        assert_eq!(RestartSettings::read("listen ="), None);
+        assert!(!format!("{file:?}").contains("secret"));
+    }
+}

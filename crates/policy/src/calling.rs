@@ -1,0 +1,98 @@
+//! The callers of calls, and the people of the file who they are. The gateway and `rules simulate` identify callers here.
+
+use std::collections::BTreeSet;
+
+use crate::facts::{Caller, CallerKind};
+use crate::people::People;
+
+/// The facts by which a caller is matched to the people who answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallingPerson {
+    /// Nothing is known: any of them may be the caller.
+    Unknown,
+    /// The user of the operating system.
+    LocalUser,
+    /// The subject, at the issuer at which they log in.
+    Subject,
+    /// This person, whose API key it is.
+    Owner(String),
+    /// Nobody: a program works by itself.
+    Nobody,
+}
+
+impl CallingPerson {
+    /// A subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are theirs.
+    pub fn of_issuer(issuer: &str, logs_in: Option<&str>) -> Self {
+        if logs_in.is_none_or(|logs_in| logs_in == issuer) {
+            Self::Subject
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// The holder of an API key, by its owner: a person, nobody for `""`, and unknown for `None`.
+    pub fn of_key(owner: Option<&str>) -> Self {
+        match owner {
+            None => Self::Unknown,
+            Some("") => Self::Nobody,
+            Some(person) => Self::Owner(person.to_owned()),
+        }
+    }
+
+    /// A caller of this kind, as a call to be simulated gives it: its issuer is empty where the call does not say.
+    pub fn of_kind(
+        kind: CallerKind,
+        issuer: &str,
+        owner: Option<&str>,
+        logs_in: Option<&str>,
+    ) -> Self {
+        match kind {
+            CallerKind::Local => Self::LocalUser,
+            CallerKind::Subject if issuer.is_empty() => Self::Subject,
+            CallerKind::Subject => Self::of_issuer(issuer, logs_in),
+            CallerKind::Key => Self::of_key(owner),
+        }
+    }
+}
+
+/// A caller with what the file knows of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentifiedCaller {
+    /// The caller, with the person of the file who it is.
+    pub caller: Caller,
+    /// All its groups: of the file, and as its token claims.
+    pub groups: Vec<String>,
+    /// `true` if it is known of each person whether they are the caller.
+    pub is_matched: bool,
+}
+
+impl People {
+    /// Identifies a caller, with the values of the groups claim of its token. The caller's person is filled in here.
+    pub fn identify(
+        &self,
+        caller: Caller,
+        calling: &CallingPerson,
+        claims: &[String],
+    ) -> IdentifiedCaller {
+        let person = match calling {
+            CallingPerson::LocalUser => self.local_person(&caller.subject).unwrap_or_default(),
+            CallingPerson::Subject => self.find(&caller.subject, &caller.mail).unwrap_or_default(),
+            CallingPerson::Owner(person) => person,
+            CallingPerson::Unknown | CallingPerson::Nobody => "",
+        };
+        let is_matched = match calling {
+            CallingPerson::Unknown => false,
+            CallingPerson::LocalUser => !person.is_empty(),
+            CallingPerson::Subject | CallingPerson::Nobody => true,
+            CallingPerson::Owner(person) => self.is_person(person),
+        };
+        let mut groups: BTreeSet<String> = claims.iter().cloned().collect();
+        groups.extend(self.groups_of(person, claims));
+        let person = person.to_owned();
+        IdentifiedCaller {
+            caller: Caller { person, ..caller },
+            groups: groups.into_iter().collect(),
+            is_matched,
+        }
+    }
+}

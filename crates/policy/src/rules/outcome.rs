@@ -1,0 +1,42 @@
+//! The outcome of both decisions about a call, as they are previewed: with the people who cannot be asked.
+
+use super::decide::{Admit, Planned, Preview};
+use super::{Approval, Plan};
+use crate::facts::Call;
+
+/// The outcome for a call, with the rule that decides it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutcome<'p> {
+    /// It is refused, or its question is, for this reason.
+    Refused(&'p str, String),
+    /// People are asked before the call.
+    Approve(&'p str, &'p Approval),
+    /// These people are asked what its server asks; the caller, where no rule says otherwise.
+    Ask(Option<&'p str>, &'p Plan),
+}
+
+impl Preview<'_> {
+    /// Returns the outcome; `is_matched` is `true` if it is known of each person whether they are the caller.
+    pub fn outcome(&self, call: Option<&Call<'_>>, is_matched: bool) -> Option<CallOutcome<'_>> {
+        let (rule, plan, otherwise) = match (&self.admit, &self.planned) {
+            (Admit::Refuse(rule, refusal), _)
+            | (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
+                return Some(CallOutcome::Refused(rule, refusal.reason.clone()));
+            }
+            (Admit::Approve(rule, approval), _) => {
+                (*rule, &approval.plan, CallOutcome::Approve(rule, approval))
+            }
+            (Admit::Free(_), Some(Planned::Ask(Some(rule), plan))) if !plan.ask.is_caller() => {
+                (*rule, plan, CallOutcome::Ask(Some(rule), plan))
+            }
+            (Admit::Free(_), Some(Planned::Ask(rule, plan))) => {
+                return Some(CallOutcome::Ask(*rule, plan));
+            }
+            (Admit::Free(_), None) => return None,
+        };
+        Some(match plan.reason_not_to_ask(call, is_matched) {
+            Some(reason) => CallOutcome::Refused(rule, reason),
+            None => otherwise,
+        })
+    }
+}
