@@ -12,7 +12,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::ElicitRequest;
-use mcp_elicit_policy::rules::{self as policy, CALLER_UNKNOWN, OnTimeout, Plan};
+use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, CallingPerson, Facts, FieldFacts, IdentifiedCaller, Now,
     People, QuestionFacts, Rules,
@@ -106,18 +106,12 @@ impl Binding {
     fn refuses_to_ask(
         &self,
         facts: &Facts<'_>,
-        is_matched: bool,
+        unmatched: Option<&str>,
         rule: &str,
         plan: &Plan,
         call: Option<&CallSummary>,
     ) -> Option<RuleRefusal> {
-        let why = plan.reason_not_to_ask(facts.call.as_ref(), is_matched)?;
-        let why = match self.caller.get().person() {
-            CallingPerson::Owner(person) if why == CALLER_UNKNOWN => format!(
-                "it wants others than the caller to answer, and its key is made for `{person}`, who is not in [people]"
-            ),
-            _ => why,
-        };
+        let why = plan.reason_not_to_ask(facts.call.as_ref(), unmatched)?;
         Some(self.refused(rule, &why, call))
     }
 
@@ -160,8 +154,13 @@ impl Decisions for Binding {
             }
             policy::Admit::Approve(rule, approval) => {
                 let digest = rules.rule(rule).map(approval_digest).unwrap_or_default();
-                let refusal =
-                    self.refuses_to_ask(&facts, by.is_matched, rule, &approval.plan, Some(call));
+                let refusal = self.refuses_to_ask(
+                    &facts,
+                    by.unmatched.as_deref(),
+                    rule,
+                    &approval.plan,
+                    Some(call),
+                );
                 if let Some(refusal) = refusal {
                     return Admission::Refuse(refusal);
                 }
@@ -208,9 +207,13 @@ impl Decisions for Binding {
             policy::Admit::Refuse(rule, refusal) => {
                 Some(self.refused(rule, &refusal.reason, Some(call)))
             }
-            policy::Admit::Approve(rule, approval) => {
-                self.refuses_to_ask(&facts, by.is_matched, rule, &approval.plan, Some(call))
-            }
+            policy::Admit::Approve(rule, approval) => self.refuses_to_ask(
+                &facts,
+                by.unmatched.as_deref(),
+                rule,
+                &approval.plan,
+                Some(call),
+            ),
         }
     }
 
@@ -227,7 +230,8 @@ impl Decisions for Binding {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let digest = ask_digest(rule, &plan);
                 let call = call.map(|(call, _)| call);
-                let refusal = self.refuses_to_ask(&facts, by.is_matched, rule, &plan, call);
+                let refusal =
+                    self.refuses_to_ask(&facts, by.unmatched.as_deref(), rule, &plan, call);
                 if let Some(refusal) = refusal {
                     return Planned::Refuse(refusal);
                 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::facts::{Caller, CallerKind};
 use crate::people::People;
+use crate::rules::CALLER_UNKNOWN;
 
 /// The facts by which a caller is matched to the people who answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +63,8 @@ pub struct IdentifiedCaller {
     pub caller: Caller,
     /// All its groups: of the file, and as its token claims.
     pub groups: Vec<String>,
-    /// `true` if it is known of each person whether they are the caller.
-    pub is_matched: bool,
+    /// The reason where it is not known of each person whether they are the caller.
+    pub unmatched: Option<String>,
 }
 
 impl People {
@@ -80,11 +81,15 @@ impl People {
             CallingPerson::Owner(person) => person,
             CallingPerson::Unknown | CallingPerson::Nobody => "",
         };
-        let is_matched = match calling {
-            CallingPerson::Unknown => false,
-            CallingPerson::LocalUser => !person.is_empty(),
-            CallingPerson::Subject | CallingPerson::Nobody => true,
-            CallingPerson::Owner(person) => self.is_person(person),
+        let unmatched = match calling {
+            CallingPerson::Unknown => Some(CALLER_UNKNOWN.to_owned()),
+            CallingPerson::LocalUser => person.is_empty().then(|| CALLER_UNKNOWN.to_owned()),
+            CallingPerson::Subject | CallingPerson::Nobody => None,
+            CallingPerson::Owner(person) => (!self.is_person(person)).then(|| {
+                format!(
+                    "it wants others than the caller to answer, and its key is made for `{person}`, who is not in [people]"
+                )
+            }),
         };
         let mut groups: BTreeSet<String> = claims.iter().cloned().collect();
         groups.extend(self.groups_of(person, claims));
@@ -92,7 +97,7 @@ impl People {
         IdentifiedCaller {
             caller: Caller { person, ..caller },
             groups: groups.into_iter().collect(),
-            is_matched,
+            unmatched,
         }
     }
 }

@@ -267,7 +267,7 @@ proptest! {
         let by = calls.simulated(rules.people());
         let facts = facts(&by, "s", Some((&call, Some(&tool))), &time);
         let preview = rules.preview(&facts, Some(&question_facts(question)));
-        let outcome = preview.outcome(facts.call.as_ref(), by.is_matched);
+        let outcome = preview.outcome(facts.call.as_ref(), by.unmatched.as_deref());
         prop_assert_eq!(decided(&binding, &call, &tool, question), simulated(&rules, outcome));
     }
 }

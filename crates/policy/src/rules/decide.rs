@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Approval, CALLER_UNKNOWN, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
+use super::{Approval, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
 use crate::condition::{Condition, ConditionError, Environment};
 use crate::facts::{Call, Facts, QuestionFacts};
 use crate::people::Addressee;
@@ -435,9 +435,14 @@ impl Plan {
     }
 
     /// Returns the reason why the people of this plan cannot be asked: no page shows all of the call, or the plan excludes the
-    /// caller and it is not known (`is_matched`) which person that is.
-    pub fn reason_not_to_ask(&self, call: Option<&Call<'_>>, is_matched: bool) -> Option<String> {
-        let unknown = (self.ask.not_caller && !is_matched).then(|| CALLER_UNKNOWN.to_owned());
-        call.and_then(Call::unshown).or(unknown)
+    /// caller and it is not known which person that is (`unmatched`).
+    pub fn reason_not_to_ask(
+        &self,
+        call: Option<&Call<'_>>,
+        unmatched: Option<&str>,
+    ) -> Option<String> {
+        let unknown = unmatched.filter(|_| self.ask.not_caller);
+        call.and_then(Call::unshown)
+            .or_else(|| unknown.map(str::to_owned))
     }
 }

@@ -16,8 +16,12 @@ pub enum CallOutcome<'p> {
 }
 
 impl Preview<'_> {
-    /// Returns the outcome; `is_matched` is `true` if it is known of each person whether they are the caller.
-    pub fn outcome(&self, call: Option<&Call<'_>>, is_matched: bool) -> Option<CallOutcome<'_>> {
+    /// Returns the outcome; `unmatched` is the reason where it is not known of each person whether they are the caller.
+    pub fn outcome(
+        &self,
+        call: Option<&Call<'_>>,
+        unmatched: Option<&str>,
+    ) -> Option<CallOutcome<'_>> {
         let (rule, plan, otherwise) = match (&self.admit, &self.planned) {
             (Admit::Refuse(rule, refusal), _)
             | (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
@@ -34,7 +38,7 @@ impl Preview<'_> {
             }
             (Admit::Free(_), None) => return None,
         };
-        Some(match plan.reason_not_to_ask(call, is_matched) {
+        Some(match plan.reason_not_to_ask(call, unmatched) {
             Some(reason) => CallOutcome::Refused(rule, reason),
             None => otherwise,
         })

@@ -212,7 +212,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         now: &now,
     };
     let preview = rules.preview(&facts, input.question.as_ref());
-    let decided = preview.outcome(facts.call.as_ref(), by.is_matched);
+    let decided = preview.outcome(facts.call.as_ref(), by.unmatched.as_deref());
     if args.json {
         output::print_json(&report(&rules, &preview, decided.as_ref()))?;
     } else {
