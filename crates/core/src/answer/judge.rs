@@ -1,4 +1,4 @@
-//! What an action on a question comes to, for each who receives one: the content of an accepted form is checked, and
+//! The outcome of an action on a question, for each who receives one: the content of an accepted form is checked, and
 //! nothing else has any.
 
 use serde_json::Value;
