@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcp_elicit_core::answer::{Outcome, Violations};
+use mcp_elicit_core::answer::{Violations, judge};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy::{self, Confidence, Suspicion};
 use mcp_elicit_core::view;
-use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
+use mcp_elicit_core::wire::{Action, ElicitRequest, Mode, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -286,10 +286,7 @@ impl Question {
     /// }
     /// ```
     pub fn accept(&self, content: Value) -> Result<Answer, Violations> {
-        Ok(Answer::from(match self.form() {
-            Some(form) => Outcome::Accept(form.check(content)?),
-            None => Outcome::Visit,
-        }))
+        judge(self.form(), Action::Accept, content).map(Answer::from)
     }
 
     /// Completes when the question is withdrawn, with the reason in words for a person. A responder whose future is

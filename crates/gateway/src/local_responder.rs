@@ -5,7 +5,7 @@
 //! a time, and whatever the responder brings goes through the record like any other answer: the first valid act wins. A
 //! responder that breaks is not an answer of a person's: the question stays in the inbox, or fails where there is none.
 
-use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
 use mcp_elicit_core::question::Ending;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
@@ -206,23 +206,20 @@ impl LocalResponses {
 /// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
 /// accepted only where the person allows it.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
-    match (answer.outcome(), question.form()) {
-        (Outcome::Accept(_), Some(_))
-            if question.asks_for_credential() && !answer.allows_credentials() =>
-        {
-            Err(ResponderError::cannot_show(
-                "it asks for a credential, which was not explicitly allowed",
-            ))
-        }
-        (Outcome::Accept(answers), Some(form)) => form
-            .check(answers.to_value())
-            .map(Outcome::Accept)
-            .map_err(|violations| ResponderError::Refused { violations }),
-        (Outcome::Visit, None) => Ok(Outcome::Visit),
-        (Outcome::Accept(_), None) | (Outcome::Visit, Some(_)) => Err(ResponderError::failed(
-            "it answered a question of the other mode",
-        )),
-        (Outcome::Decline, _) => Ok(Outcome::Decline),
-        (Outcome::Cancel, _) => Ok(Outcome::Cancel),
+    let outcome = answer.outcome();
+    if matches!(outcome, Outcome::Accept(_))
+        && question.form().is_some()
+        && question.asks_for_credential()
+        && !answer.allows_credentials()
+    {
+        return Err(ResponderError::cannot_show(
+            "it asks for a credential, which was not explicitly allowed",
+        ));
     }
+    outcome
+        .check_again(question.form())
+        .map_err(|misfit| match misfit {
+            OutcomeMisfit::OtherMode => ResponderError::failed(misfit.to_string()),
+            OutcomeMisfit::Violations(violations) => ResponderError::Refused { violations },
+        })
 }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use futures::{Stream, StreamExt as _, stream};
-use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::answer::{Outcome, judge};
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
@@ -543,38 +543,34 @@ impl AppState {
         else {
             return Err(Box::new(no_question()));
         };
-        match (&parsed.body, answer.action) {
-            (ParsedBody::Form(form), Action::Accept) => {
-                let content = Value::Object(answer.content.clone().unwrap_or_default());
-                let warnings = view::warnings(&readable.question);
-                if !answer.allow_credentials
-                    && warnings.iter().any(|warning| warning.asks_for_credential)
-                {
-                    return Err(Box::new(problem(
-                        StatusCode::UNPROCESSABLE_ENTITY,
-                        "asks-for-a-credential",
-                        "the form asks for a credential, which no form may; it is accepted only with `allowCredentials`",
-                    )));
-                }
-                match form.check(content) {
-                    Ok(answers) => Ok(Outcome::Accept(answers)),
-                    Err(violations) => {
-                        let told: Vec<Value> = violations
-                            .iter()
-                            .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
-                            .collect();
-                        let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
-                        let body = Json(json!({"error": error, "violations": told}));
-                        Err(Box::new(
-                            (StatusCode::UNPROCESSABLE_ENTITY, body).into_response(),
-                        ))
-                    }
-                }
-            }
-            (ParsedBody::Link(_), Action::Accept) => Ok(Outcome::Visit),
-            (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Decline) => Ok(Outcome::Decline),
-            (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Cancel) => Ok(Outcome::Cancel),
+        let form = match &parsed.body {
+            ParsedBody::Form(form) => Some(form),
+            ParsedBody::Link(_) => None,
+        };
+        let asks = |warnings: Vec<view::Warning>| {
+            warnings.iter().any(|warning| warning.asks_for_credential)
+        };
+        if form.is_some()
+            && answer.action == Action::Accept
+            && !answer.allow_credentials
+            && asks(view::warnings(&readable.question))
+        {
+            return Err(Box::new(problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "asks-for-a-credential",
+                "the form asks for a credential, which no form may; it is accepted only with `allowCredentials`",
+            )));
         }
+        let content = Value::Object(answer.content.clone().unwrap_or_default());
+        judge(form, answer.action, content).map_err(|violations| {
+            let told: Vec<Value> = violations
+                .iter()
+                .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
+                .collect();
+            let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
+            let body = Json(json!({"error": error, "violations": told}));
+            Box::new((StatusCode::UNPROCESSABLE_ENTITY, body).into_response())
+        })
     }
 
     /// Returns what a list says of a question to this viewer; `None` where it is not theirs to know of.

@@ -98,14 +98,17 @@ impl Target {
 ///
 /// ```
 /// use std::time::Duration;
-/// use mcp_elicit_client::ConnectOptions;
+/// use mcp_elicit_client::{ConnectOptions, HeaderName, HeaderValue};
 /// use mcp_elicit_client::connection::BearerToken;
 /// use mcp_elicit_client::core::wire::Revision;
 ///
 /// let options = ConnectOptions::default()
 ///     .revision(Revision::LATEST)
 ///     .within(Duration::from_secs(20))
-///     .token(BearerToken::new("from-the-environment")?);
+///     .token(BearerToken::new("from-the-environment")?)
+///     .headers(vec![(HeaderName::from_static("x-team"), HeaderValue::from_static("ops"))])
+///     .environment(vec![("LANG".into(), "C".into())])
+///     .frame_limit(64 * 1024 * 1024);
 /// # let _ = options;
 /// # Ok::<(), mcp_elicit_client::connection::TokenError>(())
 /// ```

@@ -10,7 +10,7 @@ mod settings;
 
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
@@ -252,26 +252,26 @@ impl Dispatcher {
             why,
         };
         let answer = responder.respond(question).await.map_err(nobody)?;
-        if let (Outcome::Accept(answers), Some(form)) = (answer.outcome(), question.form()) {
-            form.check(answers.to_value())
-                .map_err(QuestionError::WrongAnswer)?;
-            if question.asks_for_credential() && !answer.allows_credentials() {
-                return Err(QuestionError::CredentialNotAllowed {
-                    fields: question.suspicious_fields(),
-                });
-            }
+        let outcome =
+            answer
+                .outcome()
+                .check_again(question.form())
+                .map_err(|misfit| match misfit {
+                    OutcomeMisfit::OtherMode => nobody(ResponderError::failed(misfit.to_string())),
+                    OutcomeMisfit::Violations(violations) => QuestionError::WrongAnswer(violations),
+                })?;
+        if matches!(outcome, Outcome::Accept(_))
+            && question.asks_for_credential()
+            && !answer.allows_credentials()
+        {
+            return Err(QuestionError::CredentialNotAllowed {
+                fields: question.suspicious_fields(),
+            });
         }
-        match (answer.outcome(), question.mode()) {
-            (Outcome::Visit, Mode::Form) | (Outcome::Accept(_), Mode::Url) => Err(nobody(
-                ResponderError::failed("it answered a question of the other mode"),
-            )),
-            _ => {
-                if answer.is_always() {
-                    self.decline_always();
-                }
-                Ok(answer.with_responder(responder.name()))
-            }
+        if answer.is_always() {
+            self.decline_always();
         }
+        Ok(answer.with_responder(responder.name()))
     }
 
     /// Completes when the person says that the agreed visits are done.

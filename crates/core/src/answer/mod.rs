@@ -8,6 +8,7 @@ mod advice;
 mod check;
 mod defaults;
 mod draft;
+mod judge;
 mod violation;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 pub use self::check::CheckError;
 pub use self::draft::{Draft, DraftValue};
+pub use self::judge::{Content, OutcomeMisfit, judge};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::error::WireError;
 use super::members::{self, Members};
 use super::revision::Mode;
-use crate::answer::{CheckError, Outcome};
+use crate::answer::{CheckError, Outcome, judge};
 use crate::form::Form;
 
 /// A person's action on a question. Only a person's act becomes one: a timeout or a crash never does.
@@ -139,13 +139,15 @@ impl ElicitResult {
 
     /// Returns the outcome of a form question: the content checked, or the refusal.
     pub fn against(&self, form: &Form) -> Result<Outcome, CheckError> {
-        match self.action {
-            Action::Accept => form
-                .check_text(self.content_or_empty())
-                .map(Outcome::Accept),
-            Action::Decline => Ok(Outcome::Decline),
-            Action::Cancel => Ok(Outcome::Cancel),
-        }
+        self.outcome(Some(form))
+    }
+
+    /// Returns the outcome of a question, with its form in form mode.
+    ///
+    /// # Errors
+    /// When the content of an accepted form is not what the form asks for.
+    pub fn outcome(&self, form: Option<&Form>) -> Result<Outcome, CheckError> {
+        judge(form, self.action, self.content_or_empty())
     }
 
     /// Returns the outcome of a url question.

@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::fault::{Finding, PeerFault};
-use mcp_elicit_core::wire::{Action, ElicitResult, Revision};
+use mcp_elicit_core::wire::{ElicitResult, Revision};
 
 use super::Ask;
 use crate::frame_edit::ErrorResponse;
@@ -27,21 +27,15 @@ impl Ask {
         reply: &ElicitResult,
         revision: Revision,
     ) -> Result<Outcome, UnusableReply> {
-        match (reply.action(), self.form()) {
-            (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
-                Ok(answers) => Ok(Outcome::Accept(answers)),
-                Err(error) => Err(UnusableReply::Wrong {
-                    refusal: Box::new(ErrorResponse::fault(
-                        wrong(&error, self.wrong_answers() + 1),
-                        revision,
-                    )),
-                    reason: error.to_string(),
-                }),
-            },
-            (Action::Accept, None) => Ok(Outcome::Visit),
-            (Action::Decline, _) => Ok(Outcome::Decline),
-            (Action::Cancel, _) => Ok(Outcome::Cancel),
-        }
+        reply
+            .outcome(self.form())
+            .map_err(|error| UnusableReply::Wrong {
+                refusal: Box::new(ErrorResponse::fault(
+                    wrong(&error, self.wrong_answers() + 1),
+                    revision,
+                )),
+                reason: error.to_string(),
+            })
     }
 }
 
