@@ -7,6 +7,7 @@ use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::json;
 
+use super::approvals::editable;
 use super::*;
 
 /// The key as WebDriver has it.
@@ -286,26 +287,6 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         admin.close().await;
     }
     looks.all_well();
-}
-
-/// A call that waits for two people's approval, who may change two of its arguments.
-async fn editable() -> Rig {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let record = record();
-    let caller = TeamCaller {
-        person: Some("cy".to_owned()),
-        ..TeamCaller::default()
-    };
-    let hour = Duration::from_hours(1);
-    let asked = ["ada", "bob"].map(str::to_owned).to_vec();
-    let team = Team::new("deploys", "r", caller, &plan(2), asked, hour).for_approval();
-    let form = json!({"type": "object", "required": ["to", "count"], "properties": {
-        "to": {"type": "string", "minLength": 1, "default": "moon"},
-        "count": {"type": "integer", "default": 3}}});
-    let arguments = json!({"to": "moon", "count": 3, "note": "two\nlines"}).to_string();
-    let plan = Some(team.to_plan().unwrap());
-    let id = sample::raised_with_form(&record, plan, &arguments, &form).await;
-    inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour)
 }
 
 #[tokio::test(flavor = "multi_thread")]
