@@ -108,7 +108,7 @@ impl Event {
             Self::Reminded => "reminder: decision needed",
             Self::Escalated => "escalated: decision needed",
             Self::Claimed => "claimed",
-            Self::Delegated => "delegated",
+            Self::Delegated => "handed on to you: decision needed",
             Self::Filled => "answers wait for confirmation",
             Self::Confirmed => "confirmed",
             Self::Answered => "answered",

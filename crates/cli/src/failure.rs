@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Unanswered = 4,
     /// The person declined or cancelled a question, and the call ended without its work. A person's no is not an error.
     Declined = 5,
+    /// People are still asked: the same call, made again, goes on.
+    HandedBack = 6,
     /// The person ended the process before its work was done; what a shell shows for Ctrl-C.
     Interrupted = 130,
 }
@@ -78,6 +80,11 @@ impl Failure {
     /// The person declined or cancelled, and the call ended there.
     pub(crate) fn declined(message: impl Into<String>) -> Self {
         Self::new(Exit::Declined, message)
+    }
+
+    /// The call was handed back while people are asked.
+    pub(crate) fn handed_back(message: impl Into<String>) -> Self {
+        Self::new(Exit::HandedBack, message)
     }
 
     /// The person ended the process.

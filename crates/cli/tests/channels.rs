@@ -80,6 +80,11 @@ fn answer(mut stream: TcpStream, is_back: bool) -> Option<String> {
 }
 
 fn gateway(folder: &Path, hook: &str, smtp: u16) -> Raw {
+    gateway_until(folder, hook, smtp, "3s")
+}
+
+/// A gateway whose questions have this deadline.
+fn gateway_until(folder: &Path, hook: &str, smtp: u16, deadline: &str) -> Raw {
     let file = folder.join("gateway.toml");
     let secret = folder.join("secret");
     std::fs::write(&secret, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
@@ -94,7 +99,7 @@ mail = "ada@example.com"
 name = "soon over"
 tool = "deploy"
 ask = {{ person = "ada" }}
-deadline = "3s"
+deadline = "{deadline}"
 [channels.mail]
 smtp = "smtp://127.0.0.1:{smtp}"
 from = "gateway@example.com"
@@ -226,6 +231,55 @@ fn messages_that_failed_are_listed_and_sent_again() {
         lines.contains("on the command line  through webhook.siem")
             && lines.contains("to person:ada  on the command line  through mail"),
         "{lines}"
+    );
+}
+
+#[test]
+fn messages_that_are_tried_again_are_listed_and_counted_beside_those_that_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let receiver = Receiver::start();
+    let mut client = gateway_until(folder.path(), &receiver.url, free_port(), "1h");
+    client.call(2, "deploy", &json!({}));
+    // The receiver refuses for good; no mail server answers.
+    wait_for_failed(&state, 1);
+    let waiting = || {
+        let (code, lines, said) = channels(&state, &["waiting", "--json"]);
+        assert_eq!(code, Some(0), "{said}");
+        let lines = lines.lines().map(serde_json::from_str);
+        lines.map(Result::unwrap).collect::<Vec<Value>>()
+    };
+    let mut looks = std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(100));
+        waiting()
+    });
+    let found = looks.by_ref().take(600).find(|found| !found.is_empty());
+    let found = found.expect("no message waits");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let mail = &found[0];
+    let shown = ["channel", "to", "reason", "event"].map(|name| mail[name].as_str().unwrap());
+    assert_eq!(
+        shown,
+        ["mail", "person:ada", "unreachable", "question.asked"]
+    );
+    assert!(
+        mail["attempts"].as_u64() >= Some(1) && mail["nextTry"].is_u64(),
+        "{mail}"
+    );
+    let (_, lines, _) = channels(&state, &["waiting"]);
+    assert!(
+        lines.contains("mail to person:ada") && lines.contains("next try 20"),
+        "{lines}"
+    );
+    assert!(!lines.contains("ada@example.com"), "{lines}");
+    let (_, lines, said) = channels(&state, &["failed"]);
+    assert!(
+        lines.contains("webhook.siem") && !lines.contains("mail to"),
+        "{lines}"
+    );
+    assert!(
+        said.contains("1 could not be sent yet") && said.contains("`mcp-elicit channels waiting`"),
+        "{said}"
     );
 }
 

@@ -79,6 +79,33 @@ fn a_call_is_handed_back_and_resumed() {
 }
 
 #[test]
+fn a_call_that_is_handed_back_has_an_exit_code_of_its_own() {
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let state = tempfile::tempdir().unwrap();
+        let call = || {
+            let mut command = Command::new(PROGRAM);
+            command.args(["call", "deploy", "--protocol", revision]);
+            command.args(["--decline", "--", PROGRAM, "gateway", "--hold", "0"]);
+            command.args(["--answer-with", "inbox", "--inbox", "127.0.0.1:0"]);
+            command.arg("--state").arg(state.path());
+            command.args(DEMO_SERVER).output().unwrap()
+        };
+        let ended = call();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(said.contains("Not done yet"), "{revision}: {ended:?}");
+        assert_eq!(ended.status.code(), Some(6), "{revision}: {ended:?}");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!said.contains("reported an error"), "{said}");
+        let (_, open) = inbox(state.path(), &["list"]);
+        let id = open[0]["id"].as_str().unwrap();
+        assert!(inbox(state.path(), &["decline", id]).0);
+        let mut codes = std::iter::repeat_with(|| call().status.code());
+        let last = codes.by_ref().take(LOOKS).find(|code| *code != Some(6));
+        assert!(matches!(last, Some(Some(0 | 1))), "{revision}: {last:?}");
+    }
+}
+
+#[test]
 fn an_answer_survives_the_gateway_being_killed() {
     let state = tempfile::tempdir().unwrap();
     let mut first = Raw::start(gateway(state.path(), &[], &DEMO_SERVER));

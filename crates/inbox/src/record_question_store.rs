@@ -337,7 +337,14 @@ impl RecordQuestionStore {
         let summary =
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
         let summary = match &row.team {
-            Some(team) => summary.by_rule(&team.rule),
+            Some(team) => {
+                let summary = summary.by_rule(&team.rule);
+                // Of several calls of one tool, those who decide about them tell one from another.
+                match question.call() {
+                    Some(call) => summary.with_arguments(call),
+                    None => summary,
+                }
+            }
             None => summary,
         };
         Some(match Self::ended(row, now) {
@@ -483,10 +490,11 @@ fn has_named_caller(row: &Row) -> bool {
         .is_some_and(|team| is_named || team.caller.person.is_some())
 }
 
-/// The summary without the words of the message.
+/// The summary without the words of the message and the arguments.
 fn outline(summary: QuestionSummary) -> QuestionSummary {
     QuestionSummary {
         excerpt: "addressed to others".to_owned(),
+        arguments: None,
         ..summary
     }
 }

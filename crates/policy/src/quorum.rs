@@ -322,6 +322,12 @@ impl Quorum {
         last.is_some_and(|step| step.from == person)
     }
 
+    /// Returns the people who have handed the question on and cannot act on it.
+    pub fn handed_on(&self) -> BTreeSet<&str> {
+        let from = self.delegations.iter().map(|step| step.from.as_str());
+        from.filter(|person| self.has_handed_on(person)).collect()
+    }
+
     /// Returns those to whom this question may be handed on, beside those who are asked.
     pub fn delegate_to(&self) -> &[Addressee] {
         &self.delegate_to

@@ -13,7 +13,7 @@ use super::{Record, RecordError};
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
 };
-use crate::store::{Row, Store as _, Write};
+use crate::store::{Filter, Page, Row, Store as _, Write};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 /// The time within which a sender says what became of a message; others take it afterwards.
@@ -166,6 +166,24 @@ impl Record {
         Ok(self.store.notifications(failed, most).await?)
     }
 
+    /// Returns messages that could not be sent yet and are tried again, the next try first: those about questions that wait, and about the
+    /// latest `most` that ended.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn waiting_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
+        let mut waiting = Vec::new();
+        for filter in [Filter::Open, Filter::Ended] {
+            for row in self.list(filter, Page::first(most)).await? {
+                let messages = self.messages_of(&row.id).await?;
+                waiting.extend(messages.into_iter().filter(is_tried_again));
+            }
+        }
+        waiting.sort_by(|one, other| (one.due_at, &one.id).cmp(&(other.due_at, &other.id)));
+        waiting.truncate(most);
+        Ok(waiting)
+    }
+
     /// Returns the times at which a person was sent a message since then, the earliest first.
     ///
     /// # Errors
@@ -217,6 +235,15 @@ impl Record {
             .await?;
         Ok(true)
     }
+}
+
+/// Returns `true` for a message that was tried in vain and is not given up.
+fn is_tried_again(message: &Notification) -> bool {
+    let is_open = matches!(
+        message.state,
+        NotificationState::Due | NotificationState::Sending
+    );
+    is_open && message.why.is_some()
 }
 
 /// Returns what the audit says of a message, JSON.

@@ -31,6 +31,13 @@ impl ErrorResponse {
         }
     }
 
+    /// The same with more for programs.
+    #[must_use]
+    pub(crate) fn with_data(self, data: Value) -> Self {
+        let data = Some(data);
+        Self { data, ..self }
+    }
+
     /// Returns what is said of a fault in this revision.
     pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
         let error = fault.into().to_error(revision);

@@ -2,6 +2,9 @@
 
 use crate::CallKind;
 
+/// The member of a result's `_meta`, or of an error's `data`, that says that the call was handed back, to be made again.
+pub const HANDED_BACK: &str = "mcp-elicit/handed-back";
+
 /// The question that a call which is handed back waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::failures;
-use super::request::Got;
+use super::request::{self, Got};
 use crate::args::field_answers;
 use crate::failure::Failure;
 use crate::output;
@@ -184,6 +184,7 @@ impl Events {
                     output::styled(output::WARNING, "declined:"),
                     past(action)
                 )),
+                None if request::is_handed_back(result) => {}
                 None => output::say(format_args!(
                     "{} the tool reported an error",
                     output::styled(output::ERROR, "error:")

@@ -9,6 +9,8 @@ use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::{Control, FieldView, sanitize};
+use mcp_elicit_relay::HANDED_BACK;
+use rmcp::model::ErrorData;
 
 use super::events::past;
 use crate::failure::{Exit, Failure};
@@ -130,8 +132,17 @@ pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Act
     with_output(failure, &said.stderr, said.first_stray_line.as_deref())
 }
 
+/// Returns `true` for the error with which a gateway hands back a call that has no other result, to be made again.
+fn is_handed_back(error: &ErrorData) -> bool {
+    let data = error.data.as_ref();
+    data.is_some_and(|data| data[HANDED_BACK] == true)
+}
+
 fn called(error: CallError, refusal: Option<Action>) -> Failure {
     match error {
+        CallError::Server(error) if is_handed_back(&error) => {
+            Failure::handed_back(one_line(&error.message))
+        }
         CallError::Server(error) => match refusal {
             Some(action) => Failure::declined(format!(
                 "the call ended after its question was {}: {}",

@@ -138,7 +138,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let (refusal, ended) = (events.refusal(), events.ended());
     // Nothing is looked up for a call that the person ended.
     let help = match &ended {
-        None if refusal.is_none() => {
+        None if refusal.is_none() && !got.as_ref().is_ok_and(Got::is_handed_back) => {
             Box::pin(help::find(
                 &call.request,
                 &got,
@@ -155,7 +155,11 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     answering.warn_of_unused();
     let ended = match (got, ended) {
         (Ok(got), ended) => {
-            let exit = exit_of(got.is_error(), refusal.is_some());
+            let exit = if got.is_handed_back() {
+                Exit::HandedBack
+            } else {
+                exit_of(got.is_error(), refusal.is_some())
+            };
             let shown = events.got(&got).map(|()| exit);
             if !call.answers.json {
                 help.say();

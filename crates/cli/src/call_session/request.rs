@@ -1,6 +1,7 @@
 //! The request to the server: a tool's call, a prompt, a resource, or a list of what it has.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
+use mcp_elicit_relay::HANDED_BACK;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject, ReadResourceRequestParams,
@@ -50,6 +51,15 @@ impl Got {
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error == Some(true))
     }
+
+    /// Returns `true` if a gateway handed the call back, to be made again.
+    pub(super) fn is_handed_back(&self) -> bool {
+        match self {
+            Self::Tool(result) => is_handed_back(result),
+            Self::Prompt(result) => is_marked(result.meta.as_ref().map(|meta| &meta.0)),
+            Self::List(_) | Self::Resource(_) => false,
+        }
+    }
 }
 
 impl ServerRequest {
@@ -85,4 +95,13 @@ impl ServerRequest {
             }
         }
     }
+}
+
+/// Returns `true` for the result of a tool's call that a gateway handed back, to be made again.
+pub(crate) fn is_handed_back(result: &CallToolResult) -> bool {
+    is_marked(result.meta.as_ref().map(|meta| &meta.0))
+}
+
+fn is_marked(meta: Option<&JsonObject>) -> bool {
+    meta.is_some_and(|meta| meta.get(HANDED_BACK) == Some(&true.into()))
 }

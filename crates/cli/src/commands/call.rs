@@ -80,6 +80,7 @@ Exit codes:
     3  no connection, or the server broke the protocol
     4  a question could not be answered: no responder, no time or no input left
     5  a question was declined or cancelled, and the call ended there
+    6  not done yet: a gateway still asks people; the same call, made again, goes on
   130  stopped with Ctrl-C or a signal";
 
 /// Runs the command to its end.

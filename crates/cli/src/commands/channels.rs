@@ -1,4 +1,4 @@
-//! `channels`: messages to people and programs that could not be sent.
+//! `channels`: messages to people and programs that could not be sent, or not yet.
 
 use std::path::PathBuf;
 
@@ -15,18 +15,21 @@ use crate::output::{self, harmless};
 
 /// The most failed messages that are looked at.
 const MOST: usize = 100_000;
+/// The most messages that wait for another try and are counted beside those that failed.
+const MOST_COUNTED: usize = 1_000;
 /// The number of an id's characters that people see.
 const SHORT: usize = 8;
 
 const EXAMPLES: &str = "\
 Examples:
+  mcp-elicit channels waiting
   mcp-elicit channels failed
   mcp-elicit channels failed --json | jq -r 'select(.channel == \"mail\") | .id'
   mcp-elicit channels retry 4f1c9a0b
   mcp-elicit channels retry --all
 
-Messages are retried until the question's deadline (webhooks: three days). They fail after that, or when the receiver
-rejects them permanently. Reasons, among others:
+Messages are retried until the question's deadline (webhooks: three days): `waiting` lists them. They
+fail after that, or when the receiver rejects them permanently. Reasons, among others:
   unreachable     nothing answers at the receiver's address
   tls             the receiver's certificate is not trusted
   credentials     the password or token is refused
@@ -38,10 +41,10 @@ rejects them permanently. Reasons, among others:
                   gateway's file any more
   too-late        its time was over before it could be sent
 
-A retry is done by the gateway that runs on the state folder. A message that asks about a question
-that has ended is skipped.";
+The gateway that uses this state folder sends retries. A message about a question that has ended is
+skipped.";
 
-/// List messages to people and programs that could not be sent, and send them again
+/// List messages to people and programs that could not be sent, or not yet, and send them again
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChannelsArgs {
@@ -61,6 +64,12 @@ pub(crate) struct ChannelsArgs {
 enum Act {
     /// List messages that have failed, the latest first
     Failed {
+        /// Maximum number of messages
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
+        limit: u32,
+    },
+    /// List messages that could not be sent so far and are tried again, the next try first
+    Waiting {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
@@ -88,6 +97,7 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
     })?;
     let done = match args.act {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
+        Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
         Act::Retry { id: None, all: true } => retry_all(&record, args.json).await,
         Act::Retry { id: None, all: false } => Err(Failure::usage("no message is named").hint(
@@ -111,8 +121,50 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
             output::print(line(message))?;
         }
     }
-    if failed.is_empty() && !json {
-        output::say("no message has failed");
+    if json {
+        return Ok(Exit::Done);
+    }
+    let waiting = waiting(record, MOST_COUNTED).await?.len();
+    match (failed.is_empty(), waiting) {
+        (true, 0) => output::say("no message has failed"),
+        (false, 0) => {}
+        (is_empty, count) => {
+            let failed = if is_empty {
+                "no message has failed; "
+            } else {
+                ""
+            };
+            output::say(format_args!(
+                "{failed}{count} could not be sent yet, and are tried again: `mcp-elicit channels waiting`"
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn waiting(record: &Record, most: usize) -> Result<Vec<Notification>, Failure> {
+    record.waiting_messages(most).await.map_err(broken)
+}
+
+async fn list_waiting(record: &Record, most: usize, json: bool) -> Result<Exit, Failure> {
+    let waiting = waiting(record, most).await?;
+    for message in &waiting {
+        if json {
+            let mut shown = shown(message);
+            if let Some(members) = shown.as_object_mut() {
+                members.remove("failedAt");
+                members.insert("nextTry".to_owned(), json!(message.due_at));
+                members.insert("until".to_owned(), json!(message.until));
+            }
+            output::print_json(&shown)?;
+        } else {
+            let at = i64::try_from(message.due_at.as_millis()).ok();
+            let at = at.and_then(moment).unwrap_or_default();
+            output::print(format_args!("{}; next try {at}", line(message)))?;
+        }
+    }
+    if waiting.is_empty() && !json {
+        output::say("no message waits for another try");
     }
     Ok(Exit::Done)
 }
@@ -181,10 +233,8 @@ fn shown(message: &Notification) -> Value {
 }
 
 fn line(message: &Notification) -> String {
-    let at = message
-        .done_at
-        .and_then(|at| i64::try_from(at.as_millis()).ok());
-    let at = at.and_then(moment).unwrap_or_default();
+    let at = i64::try_from(message.done_at.unwrap_or(message.at).as_millis());
+    let at = at.ok().and_then(moment).unwrap_or_default();
     let short = |id: &str| id.chars().take(SHORT).collect::<String>();
     format!(
         "{}  {at}  {} to {}  {} of question {}  {} after {} attempt(s)",

@@ -363,6 +363,7 @@ pub(super) struct Row {
     pub called_by: Option<String>,
     pub rule: Option<String>,
     pub excerpt: String,
+    pub arguments: Option<String>,
     pub ago: Option<String>,
     pub left: Option<Left>,
     pub end: Option<End>,

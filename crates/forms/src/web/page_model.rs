@@ -28,6 +28,8 @@ const HISTORY_LINE: usize = 4_000;
 /// Up to this many short arguments of a call are shown without being opened.
 const OPEN: usize = 4;
 
+/// The longest arguments in a row of a list, in characters.
+const EXCERPT: usize = 160;
 /// More options than this get a list of their own with a box to search in.
 const FEW: usize = 6;
 
@@ -438,6 +440,10 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
         called_by: summary.caller.clone(),
         rule: summary.rule.clone(),
         excerpt: summary.excerpt.clone(),
+        arguments: summary
+            .arguments
+            .as_deref()
+            .map(|arguments| sanitize::line(arguments, EXCERPT)),
         ago: waits.then(|| ago(summary.asked, now)),
         left: if waits {
             left(summary.deadline, now)

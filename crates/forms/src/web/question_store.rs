@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::markdown::Message;
 use super::team::{TeamAct, TeamResult, TeamView};
 use super::viewer::Viewer;
-use crate::view::{QuestionView, sanitize};
+use crate::view::{CallView, QuestionView, sanitize};
 
 /// Longest name of a question, in characters.
 const LONGEST_ID: usize = 128;
@@ -100,6 +100,8 @@ pub struct QuestionSummary {
     pub rule: Option<String>,
     /// The beginning of the message, its words alone.
     pub excerpt: String,
+    /// The arguments of the call on one line, where the viewer may see them and they tell calls apart.
+    pub arguments: Option<String>,
     /// When it was asked.
     pub asked: SystemTime,
     /// Until when it can be answered.
@@ -111,6 +113,8 @@ pub struct QuestionSummary {
 impl QuestionSummary {
     /// Longest beginning of a message that is kept, in characters.
     pub const EXCERPT: usize = 240;
+    /// Most of the arguments that is kept, in characters.
+    pub const ARGUMENTS: usize = 2_000;
 
     /// Summarizes `question` while it is pending.
     pub fn from_question(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
@@ -124,10 +128,11 @@ impl QuestionSummary {
         Self {
             id,
             server: question.origin().name(),
-            call: question.call().map(crate::view::CallView::name),
+            call: question.call().map(CallView::name),
             caller: question.caller(),
             rule: None,
             excerpt: shortened(&excerpt),
+            arguments: None,
             asked,
             deadline: question.deadline(),
             ended: None,
@@ -141,6 +146,25 @@ impl QuestionSummary {
         self
     }
 
+    /// The same question with the arguments of its call, the beginning of each. None where any of several calls may be meant.
+    #[must_use]
+    pub fn with_arguments(mut self, call: &CallView) -> Self {
+        if call.doubt().is_some() {
+            return self;
+        }
+        let arguments = call.arguments().into_iter();
+        let listed: Vec<String> = arguments
+            .map(|(name, value)| match name.as_str() {
+                "" => value,
+                _ => format!("{name}: {value}"),
+            })
+            .collect();
+        if !listed.is_empty() {
+            self.arguments = Some(sanitize::line(&listed.join(", "), Self::ARGUMENTS));
+        }
+        self
+    }
+
     /// The same question after its end.
     #[must_use]
     pub fn ended(mut self, ended: Ended) -> Self {
@@ -148,9 +172,10 @@ impl QuestionSummary {
         self
     }
 
-    /// Returns whether every word of `text` occurs in what a list shows of it, its id or its rule; letter case does not matter.
+    /// Returns whether every word of `text` occurs in what a list shows of it, its arguments, its id or its rule; letter case does not
+    /// matter.
     pub fn matches(&self, text: &str) -> bool {
-        let known = [&self.call, &self.caller, &self.rule];
+        let known = [&self.call, &self.caller, &self.rule, &self.arguments];
         let known = known.into_iter().flatten().map(String::as_str);
         let by = self.ended.as_ref().and_then(|ended| ended.by.as_deref());
         let all = [self.id.as_str(), &self.server, &self.excerpt];

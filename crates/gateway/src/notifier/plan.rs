@@ -60,6 +60,7 @@ impl Notifier {
                 .filter(|_| quorum.excludes_caller())
                 .map(str::to_owned),
         );
+        except.extend(quorum.handed_on().into_iter().map(str::to_owned));
         let mut messages = Vec::new();
         for (number, happened) in timeline.iter().enumerate().skip(told) {
             let event = event_of(happened.kind);

@@ -144,6 +144,10 @@ impl Notifier {
         if is_over && event.asks_to_act() && to != Recipient::Endpoint {
             return skipped("ended");
         }
+        let mut person = message.person.iter();
+        if event.asks_to_act() && person.any(|person| team.quorum().has_handed_on(person)) {
+            return skipped("handed-on");
+        }
         let Some(link) = self.summaries.link(&row.id) else {
             return Ok(Err(self.later(message, None, NO_INBOX)));
         };

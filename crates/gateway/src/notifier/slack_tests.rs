@@ -12,6 +12,7 @@ use mcp_elicit_forms::web::{self, ConnectionBounds};
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_inbox::login::table::{Admission, Identity, Lifetimes};
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
 use mcp_elicit_policy::quorum::Actor;
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Row;
@@ -154,6 +155,23 @@ impl Rig {
             assert_eq!(call["ok"], true, "{call}");
         }
         got
+    }
+
+    /// Waits for what is shown after a press, and returns `true` if it is the form.
+    async fn shows_form(&self, before: usize) -> bool {
+        for _ in 0..2_000 {
+            for call in self.got().await.into_iter().skip(before) {
+                let text = call.to_string();
+                if call["body"]["view"]["callback_id"] == "answer" {
+                    return true;
+                }
+                if text.contains("not addressed to you") || text.contains("names nobody") {
+                    return false;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("nothing is shown: {:?}", self.got().await);
     }
 
     async fn row(&self, id: &str) -> Row {
@@ -387,6 +405,82 @@ async fn only_people_who_are_asked_act_in_slack_and_each_refusal_is_in_the_audit
             ("slack:UOPS1", "unknown-person"),
         ]
     );
+}
+
+/// The table of roles, cell by cell, in Slack: its buttons do what the table calls an act, and a form shows the question to those who may
+/// act on it. There is no way to anything else.
+#[tokio::test]
+async fn the_table_of_roles_holds_in_slack() {
+    let people = PEOPLE
+        .replace(
+            "ops = [\"ada\", \"bob\"]",
+            "ops = [\"ada\"]\nleads = [\"bob\"]",
+        )
+        .replace("admin = [\"person:eve\"]", "admin = [\"person:ADMIN\"]");
+    let form = json!({"type": "object", "properties": {"why": {"type": "string"}}});
+    let mut cells = 0;
+    for (column, role) in ROLES.into_iter().enumerate() {
+        // `user` is a person of this role alone; `admin` is who has that role.
+        let (user, caller, admin) = match role {
+            Role::None => ("UZOE", None, "bob"),
+            Role::Caller => ("UZOE", Some("zoe"), "bob"),
+            Role::Addressed => ("UOPS1", None, "bob"),
+            Role::OtherAnswerer => ("UOPS2", None, "zoe"),
+            Role::Auditor => ("UEVE", None, "bob"),
+            Role::Admin => ("UOPS2", None, "bob"),
+        };
+        let people = match role {
+            Role::None => people.replace("zoe@example.com", "another@example.com"),
+            Role::Admin => people.replace("leads = [\"bob\"]", "leads = [\"zoe\"]"),
+            _ => people.clone(),
+        };
+        let people = people.replace("ADMIN", admin);
+        let caller = TeamCaller {
+            person: caller.map(str::to_owned),
+            ..TeamCaller::default()
+        };
+        let ask = async |rig: &Rig, schema: &Value| {
+            ask_of_call(&rig.record, &rig.teams.rules(), schema, caller.clone()).await
+        };
+        let Some(rig) = Rig::start(&format!("{people}{RULE}")).await else {
+            return;
+        };
+        for (action, row) in TABLE {
+            let allowed = match row[column] {
+                // The caller of this rule is not addressed.
+                Cell::No | Cell::IfAddressed => false,
+                Cell::Own | Cell::Yes => true,
+            };
+            let done = match action {
+                Action::Act => {
+                    let id = ask(&rig, &json!({"type": "object", "properties": {}})).await;
+                    let said = rig.click(user, "decline", &format!("{id}:0:-")).await;
+                    let is_over = !rig.row(&id).await.lifecycle.is_open();
+                    assert_eq!(is_over, said == "Saved. Thank you.", "{role:?}: {said}");
+                    is_over
+                }
+                Action::SeeQuestion => {
+                    let id = ask(&rig, &form).await;
+                    let before = rig.got().await.len();
+                    let opened = click(user, "review", &format!("{id}:0:-"));
+                    rig.deliver(json!({"payload": opened})).await;
+                    rig.shows_form(before).await
+                }
+                Action::SeeOwnHistory
+                | Action::SeeEntered
+                | Action::Comment
+                | Action::ListAll
+                | Action::Audit
+                | Action::ListSessions
+                | Action::EndSessions => continue,
+            };
+            // Slack shows a question to those who may act on it, and to nobody else: the caller reads it in the inbox.
+            let allowed = allowed && !(action == Action::SeeQuestion && role == Role::Caller);
+            assert_eq!(done, allowed, "{role:?} {action:?}");
+            cells += 1;
+        }
+    }
+    assert_eq!(cells, 2 * ROLES.len());
 }
 
 #[tokio::test]

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_policy::Rules;
-use mcp_elicit_record::team::TeamCaller;
+use mcp_elicit_policy::quorum::Actor;
+use mcp_elicit_policy::{Addressee, Rules};
+use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
 use mcp_elicit_record::{Record, clock};
 use serde_json::json;
 
 use super::Notifier;
-use super::tests::{Rig, ask, ask_of_call, notifier, quiet_now, record_at};
+use super::tests::{InFile, Rig, ask, ask_of_call, notifier, quiet_now, record_at};
 
 /// The time by which each test's clock is ahead, in milliseconds.
-static AHEAD: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+static AHEAD: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 /// The rule of a question that Ada has three hours for.
 const ASK: &str = "ask = { person = \"ada\" }\ndeadline = \"3h\"";
@@ -63,8 +64,23 @@ from = "gateway@example.com"
         })
     }
 
-    async fn ask(&self) {
-        ask(&self.record, &self.rules).await;
+    async fn ask(&self) -> String {
+        let id = ask(&self.record, &self.rules).await;
+        self.notifier.round().await.unwrap();
+        id
+    }
+
+    /// Has one person hand the question on to another.
+    async fn hand_on(&self, id: &str, from: &str, to: &str) {
+        let to = Addressee::Person(to.to_owned());
+        let act = TeamAct::Delegate { to, note: "yours" };
+        let people = InFile(self.rules.people());
+        let by = Actor {
+            person: from,
+            login_age: None,
+        };
+        let acted = self.record.act(id, act, by, &people).await.unwrap();
+        assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
         self.notifier.round().await.unwrap();
     }
 
@@ -181,4 +197,49 @@ async fn who_calls_is_not_told_where_the_caller_cannot_answer() {
     let told = gateway.mails();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "ada@example.com");
+}
+
+#[tokio::test]
+async fn who_has_handed_a_question_on_is_told_to_act_no_more_until_it_is_handed_back() {
+    let rule = "ask = { person = \"ada\" }\ndelegate-to = [\"person:cy\"]\nremind = [\"10m\", \"20m\"]\ndeadline = \"1h\"";
+    let Some(gateway) = Gateway::<4>::start("", rule, "") else {
+        return;
+    };
+    let told = || -> Vec<String> {
+        let mails = gateway.mails().into_iter();
+        let short = |(to, subject): (String, String)| {
+            let to = to.split('@').next().unwrap().to_owned();
+            let subject = subject.strip_prefix("[gateway] deploy: ").unwrap();
+            format!("{to}: {}", subject.split(" by ").next().unwrap())
+        };
+        mails.map(short).collect()
+    };
+    let id = gateway.ask().await;
+    gateway.hand_on(&id, "ada", "cy").await;
+    gateway.later(10).await;
+    let asked = "ada: decision needed";
+    let handed_on = "cy: handed on to you: decision needed";
+    let reminded = "cy: reminder: decision needed";
+    assert_eq!(told(), [asked, handed_on, reminded]);
+    gateway.hand_on(&id, "cy", "ada").await;
+    gateway.later(10).await;
+    let back = [
+        "ada: handed on to you: decision needed",
+        "ada: reminder: decision needed",
+    ];
+    assert_eq!(told()[3..], back);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_is_not_sent_to_who_has_handed_the_question_on_meanwhile() {
+    let rule = format!("{ASK}\ndelegate-to = [\"person:cy\"]");
+    let Some(gateway) = Gateway::<5>::start("digest = \"30m\"", &rule, "") else {
+        return;
+    };
+    let id = gateway.ask().await;
+    gateway.hand_on(&id, "ada", "cy").await;
+    gateway.later(31).await;
+    let told = gateway.mails();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "cy@example.com");
 }

@@ -190,3 +190,46 @@ async fn who_handed_a_question_on_reads_it_and_is_offered_no_act() {
         &["<strong>Decline</strong>", "You may read this question"],
     );
 }
+
+#[tokio::test]
+async fn the_course_says_whether_arguments_were_changed_or_put_back() {
+    let rig = editable().await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    approve(&ada, "&f0=base&f1=3&f2=0").await;
+    approve(&bob, "&f0=moon&f1=3&f2=0").await;
+    let course = history(&ada.get(&ada.question("")).await);
+    let approved = course.iter().filter(|line| line.contains("approved"));
+    assert_eq!(
+        approved.collect::<Vec<_>>(),
+        [
+            "ada approved with to changed",
+            "Bob Ross approved with the arguments of the call, unchanged"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn calls_of_one_tool_are_told_apart_by_their_arguments_where_they_may_be_seen() {
+    let rig = editable().await;
+    let has = async |person: &Person<'_>, path: &str, words: &str| {
+        person.get(path).await.body.contains(words)
+    };
+    let excerpt = "to: moon, count: 3, keep: false, note: two lines</bdi>";
+    let row = format!("data-row=\"{}\"", rig.id);
+    for name in ["ada", "cy"] {
+        let person = Person::enter(&rig, name).await;
+        assert!(has(&person, "/", excerpt).await, "{name}");
+        assert!(has(&person, "/?find=moon+lines", &row).await, "{name}");
+        assert!(!has(&person, "/?find=mars", &row).await, "{name}");
+    }
+    // Those who may know that it exists learn nothing of its arguments, by a search neither.
+    for name in ["eve", "aud"] {
+        let person = Person::enter(&rig, name).await;
+        assert!(has(&person, "/", &row).await, "{name}");
+        assert!(!has(&person, "/", "moon").await, "{name}");
+        assert!(!has(&person, "/?find=moon", &row).await, "{name}");
+    }
+}

@@ -125,7 +125,9 @@ fn happened(
         }
         TimelineKind::Filled if is_approval => format!("{by} approved"),
         TimelineKind::Filled => format!("{by} entered answers"),
-        TimelineKind::Edited if is_approval => format!("{by} approved with other arguments"),
+        TimelineKind::Edited if is_approval => {
+            format!("{by} approved with the arguments of the call, unchanged")
+        }
         TimelineKind::Edited => format!("{by} entered other answers"),
         TimelineKind::Confirmed if is_approval => format!("{by} approved, too"),
         TimelineKind::Confirmed => format!("{by} agreed"),

@@ -10,6 +10,7 @@ use super::rounds_client::RoundsClient;
 use crate::CallKind;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
+use crate::hand_back::HANDED_BACK;
 
 /// The state of the client. Only this module and its files look into it.
 #[derive(Default)]
@@ -105,7 +106,8 @@ impl Client {
         may_have_schema: bool,
     ) -> String {
         let content = json!({"type": "text", "text": text});
-        let mut result = json!({"resultType": "complete"});
+        let mark = json!({HANDED_BACK: true});
+        let mut result = json!({"resultType": "complete", "_meta": mark});
         match kind {
             CallKind::Tool => {
                 result["content"] = json!([content]);
@@ -116,7 +118,10 @@ impl Client {
             }
             CallKind::Prompt => result["messages"] = json!([{"role": "user", "content": content}]),
             // A resource has no room for words that are not its own.
-            CallKind::Resource => return ErrorResponse::new(-32000, text).to_response(id),
+            CallKind::Resource => {
+                let error = ErrorResponse::new(-32000, text).with_data(mark);
+                return error.to_response(id);
+            }
         }
         message::result(id, &members::raw_value(&self.own_result(result)))
     }
@@ -161,4 +166,24 @@ impl Client {
 /// `clientInfo` where no client gave one.
 pub(crate) fn own_info() -> Value {
     json!({"name": "mcp-elicit gateway", "version": env!("CARGO_PKG_VERSION")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_handed_back_is_marked_whatever_it_is() {
+        for (kind, place) in [
+            (CallKind::Tool, "/result/_meta"),
+            (CallKind::Prompt, "/result/_meta"),
+            (CallKind::Resource, "/error/data"),
+        ] {
+            let id = Id::number(1);
+            let frame = Client::default().handed_back(&id, kind, "Not done yet".to_owned(), true);
+            let frame: Value = serde_json::from_str(&frame).unwrap();
+            let mark = frame.pointer(place).map(|place| &place[HANDED_BACK]);
+            assert_eq!(mark, Some(&Value::Bool(true)), "{frame}");
+        }
+    }
 }
