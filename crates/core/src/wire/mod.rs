@@ -22,6 +22,7 @@
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
 //! | [`sse`] | server-sent events, read and written |
 //! | [`notice`] | cancellation and progress |
+//! | [`spelling`] | names as readers take them that are not strict |
 //! | [`error`] | what can be wrong with any of it |
 
 pub mod call_frame;
@@ -41,6 +42,7 @@ pub mod request;
 pub mod result;
 pub mod revision;
 pub mod rounds;
+pub mod spelling;
 pub mod sse;
 
 pub use call_frame::{CallDefect, CallFrame};
