@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
 use mcp_elicit_core::wire::{
     Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, message, method, pushed,
     rounds,
@@ -623,12 +624,10 @@ fn asks_in_rounds(frame: Frame<'_>) -> bool {
 }
 
 /// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
-/// case nor spaces nor whether there is an id.
+/// case nor what is between letters nor whether there is an id.
 fn resembles_question(method: &str) -> bool {
-    let folded = method::folded(method);
-    method == method::CREATE
-        || method::is_like_create(method)
-        || (folded != method && [method::TASK_STATUS, method::COMPLETE].contains(&folded.as_str()))
+    let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
+    method == method::CREATE || is_nearly(method, &asking)
 }
 
 /// Returns whether some reader could take this code of an error, which is no number as JSON-RPC has them, for one that wants links
@@ -647,9 +646,7 @@ fn may_require_urls(code: &str) -> bool {
 
 /// Returns whether some reader could take this name of a member for `inputRequests`.
 fn is_like_questions(name: &str) -> bool {
-    let name = method::folded(name);
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters.eq("inputrequests".chars())
+    has_same_letters(name, "inputRequests")
 }
 
 /// Returns whether this code of an error wants links visited, however the number is written.

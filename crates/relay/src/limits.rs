@@ -5,7 +5,7 @@ use mcp_elicit_core::rate::RateWindow;
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 
 use crate::Timestamp;
-use crate::asks::{Asks, size_of};
+use crate::asks::{Asks, NewAsk};
 use crate::frame_edit::ErrorResponse;
 use crate::settings::RelaySettings;
 
@@ -30,7 +30,7 @@ impl Limits {
         }
     }
 
-    /// Admits a question beside those that are open, and counts it.
+    /// Admits a question, with a message that a person can read, beside those that are open, and counts it.
     pub(crate) fn admit(
         &mut self,
         now: Timestamp,
@@ -38,13 +38,6 @@ impl Limits {
         open: &Asks,
         revision: Revision,
     ) -> Result<(), ErrorResponse> {
-        self.admit_size(request, open)?;
-        self.admit_number(now, open)
-            .map_err(|fault| ErrorResponse::fault(fault, revision))
-    }
-
-    /// Admits a message that a person can read, and no more bytes in all than may wait.
-    fn admit_size(&self, request: &ElicitRequest, open: &Asks) -> Result<(), ErrorResponse> {
         let (message, limit) = (request.message().len(), self.message_bytes);
         if message > limit {
             let why = format!(
@@ -52,8 +45,14 @@ impl Limits {
             );
             return Err(ErrorResponse::new(-32602, why));
         }
+        self.admit_number(now, open)
+            .map_err(|fault| ErrorResponse::fault(fault, revision))
+    }
+
+    /// Admits a question with all that is kept of it, beside those that are open.
+    pub(crate) fn admit_size(&self, ask: &NewAsk, open: &Asks) -> Result<(), ErrorResponse> {
         let limit = self.pending_bytes;
-        if open.bytes().saturating_add(size_of(request)) > limit {
+        if open.bytes().saturating_add(ask.size()) > limit {
             let why =
                 format!("the questions that are pending have too many bytes: {limit} are allowed");
             return Err(ErrorResponse::new(-32000, why));

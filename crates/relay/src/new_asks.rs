@@ -13,7 +13,7 @@ use crate::calls::Call;
 use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
 use crate::question_plan::QuestionPlan;
-use crate::unknown_members::unknown_members;
+use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
 use crate::{CallSummary, NewQuestion};
 
@@ -36,7 +36,7 @@ impl Relay {
         frame: Option<&str>,
         params: Option<&RawValue>,
     ) -> Result<AskId, ErrorResponse> {
-        let unknown = params.map_or_else(Vec::new, unknown_members);
+        let unknown = params.map(UnknownMembers::read).transpose()?;
         // Asked in one of several calls, it might be asked in the wrong one.
         let nowhere = attribution.is_ambiguous() && self.client.answers_with_retries();
         if nowhere
@@ -76,7 +76,9 @@ impl Relay {
         };
         let open_for = open_for.unwrap_or(self.settings.open_for);
         let until = now.after(open_for);
-        let frame = frame.filter(|_| self.may_have_frame(request.mode()));
+        // Only a client's own dialog shows it.
+        let is_shown = place == AskedVia::Client && self.may_have_frame(request.mode());
+        let frame = frame.filter(|_| is_shown);
         // The client's own dialog names no call, so its question needs none in full.
         let mut candidates = match place {
             AskedVia::People => self.calls_of(&others),
@@ -87,15 +89,21 @@ impl Relay {
             attribution.add_past();
             add_past(&mut names, &mut candidates, past);
         }
+        let ask = NewAsk::new(attribution, origin, request, form, place, open_for)
+            .unknown(unknown.unwrap_or_default())
+            .frame(frame)
+            .candidates(&candidates);
+        self.limits.admit_size(&ask, &self.asks)?;
         let asked = NewQuestion {
             call: call
                 .and_then(|key| self.calls.get_mut(key))
                 .and_then(|call| call.summary().cloned()),
             others: names,
             candidates,
-            request: request.clone(),
-            fields: form
-                .iter()
+            request: ask.request().clone(),
+            fields: ask
+                .form()
+                .into_iter()
                 .flat_map(Form::fields)
                 .map(|field| field.name().to_owned())
                 .collect(),
@@ -107,11 +115,8 @@ impl Relay {
             outlives: self.outlives(place),
             team,
         };
-        let entry = self.entry_of(call, &origin, &request);
-        let ask = NewAsk::new(attribution, origin, request, form, place, open_for);
-        let key = self
-            .asks
-            .open(ask.entry(entry).unknown(unknown).frame(frame));
+        let entry = self.entry_of(call, ask.origin(), ask.request());
+        let key = self.asks.open(ask.entry(entry));
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.add_ask(key);
         }

@@ -17,6 +17,9 @@ use crate::{
     AskId, CallId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp,
 };
 
+/// The most answers of a retry.
+const RESPONSES: usize = 1_024;
+
 /// The answers that a retry brought for a call that no longer runs, which starts anew.
 pub(crate) struct RetryAnswers {
     responses: InputResponses,
@@ -98,6 +101,10 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
+        if responses.keys().nth(RESPONSES).is_some() {
+            let why = format!("`inputResponses` has too many members: {RESPONSES} are allowed");
+            return self.reject(frame, &ErrorResponse::new(-32602, why));
+        }
         match claims.server() {
             // Where rounds wait here by now, none goes on that was passed on.
             Some(server) if !self.holds_rounds() => {
@@ -246,8 +253,9 @@ impl Relay {
         }
         match self.answer_for(key, question.entry(), &retry_answers.responses) {
             Ok(Some(outcome)) => {
-                let responses = retry_answers.responses.clone();
-                self.keep_own_words(key, &outcome, &responses);
+                let said = retry_answers.responses.get(question.entry());
+                let said = said.map(RawValue::to_owned);
+                self.keep_reply(key, &outcome, said.as_deref());
                 self.client_answered(key, outcome);
                 true
             }
@@ -263,10 +271,17 @@ impl Relay {
 
     /// Keeps what a retry says to a question, for a server that may have it with all its members.
     fn keep_own_words(&mut self, key: AskId, outcome: &Outcome, responses: &InputResponses) {
+        let said = self
+            .asks
+            .get(key)
+            .and_then(|question| responses.get(question.entry()));
+        self.keep_reply(key, outcome, said);
+    }
+
+    fn keep_reply(&mut self, key: AskId, outcome: &Outcome, said: Option<&RawValue>) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
-        let said = responses.get(question.entry());
         // Content that means nothing is dropped.
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()

@@ -9,6 +9,7 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::WireError;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::meta::RELATED_TASK;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -229,9 +230,6 @@ impl Relay {
     }
 }
 
-/// The member of `_meta` that names the task to which a message belongs (2025-11-25, tasks).
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-
 /// Returns the ids of all tasks that the params of a notification name.
 fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
     let all = Members::read(params, "params")?;
@@ -242,6 +240,7 @@ fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
     }
     if let Some(meta) = all.get("_meta").filter(|meta| meta.get().starts_with('{')) {
         let meta = Members::read(meta, "_meta")?;
+        meta.refuse_like(&[RELATED_TASK], "_meta")?;
         if let Some(task) = meta.get(RELATED_TASK) {
             tasks.extend(task_in(task)?);
         }

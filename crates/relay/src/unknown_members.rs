@@ -1,26 +1,82 @@
 //! Members of a question that the gateway does not know: they go on to a client of another era or revision.
 
 use mcp_elicit_core::wire::ElicitRequest;
-use mcp_elicit_core::wire::members::{Members, raw_value};
+use mcp_elicit_core::wire::members::{Members, raw_text, raw_value};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The members of a question's params that are unknown here. Of `_meta` it keeps what is not the protocol's own.
-pub(crate) fn unknown_members(params: &RawValue) -> Vec<(String, Box<RawValue>)> {
-    let Ok(all) = Members::read(params, "params") else {
-        return Vec::new();
-    };
-    let is_unknown = |name: &str| name == "_meta" || !ElicitRequest::MEMBERS.contains(&name);
-    let unknown = all.iter().filter(|(name, _)| is_unknown(name));
-    unknown
-        .filter_map(|(name, value)| {
+use crate::frame_edit::ErrorResponse;
+
+/// The most members of a question that are unknown here.
+const MEMBERS: usize = 64;
+/// The size of their names and values, in bytes.
+const BYTES: usize = 256 * 1024;
+
+/// Members of a question's params that are unknown here.
+#[derive(Default)]
+pub(crate) struct UnknownMembers {
+    members: Vec<(String, Box<RawValue>)>,
+}
+
+impl UnknownMembers {
+    /// Reads those of a question. Of `_meta` it keeps what is not the protocol's own.
+    ///
+    /// # Errors
+    /// The refusal of a question that has too many, or too large ones.
+    pub(crate) fn read(params: &RawValue) -> Result<Self, ErrorResponse> {
+        let Ok(all) = Members::read(params, "params") else {
+            return Ok(Self::default());
+        };
+        let is_unknown = |name: &str| name == "_meta" || !ElicitRequest::MEMBERS.contains(&name);
+        let unknown = || all.iter().filter(|(name, _)| is_unknown(name));
+        let bytes: usize = unknown()
+            .map(|(name, value)| name.len() + value.get().len())
+            .sum();
+        if bytes > BYTES || unknown().nth(MEMBERS).is_some() {
+            let why = format!(
+                "the question has too many members that the protocol does not name: at most {MEMBERS} and {BYTES} bytes are allowed"
+            );
+            return Err(ErrorResponse::new(-32602, why));
+        }
+        let members = unknown().filter_map(|(name, value)| {
             let value = match name {
                 "_meta" => of_others(value)?,
                 _ => value.to_owned(),
             };
             Some((name.to_owned(), value))
+        });
+        Ok(Self {
+            members: members.collect(),
         })
-        .collect()
+    }
+
+    /// Returns the size of their names and values, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let sizes = self.members.iter();
+        sizes
+            .map(|(name, value)| name.len() + value.get().len())
+            .sum()
+    }
+
+    /// Returns the params with these members added, where they are not there already.
+    pub(crate) fn added_to(&self, params: &RawValue) -> Option<Box<RawValue>> {
+        let all = Members::read(params, "params").ok()?;
+        let mut text = params.get().trim_end().strip_suffix('}')?.to_owned();
+        let mut is_first = all.iter().next().is_none();
+        for (name, value) in &self.members {
+            if all.get(name).is_some() {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                text.push(',');
+            }
+            text.push_str(raw_text(name).get());
+            text.push(':');
+            text.push_str(value.get());
+        }
+        text.push('}');
+        RawValue::from_string(text).ok()
+    }
 }
 
 /// Returns what of `_meta` is neither the protocol's nor about one message.
@@ -28,21 +84,6 @@ fn of_others(meta: &RawValue) -> Option<Box<RawValue>> {
     let mut meta: Map<String, Value> = serde_json::from_str(meta.get()).ok()?;
     meta.retain(|name, _| name != "progressToken" && !name.starts_with("io.modelcontextprotocol/"));
     (!meta.is_empty()).then(|| raw_value(&Value::Object(meta)))
-}
-
-/// The params with these members added, where they are not there already.
-pub(crate) fn with_members(
-    params: &RawValue,
-    unknown: &[(String, Box<RawValue>)],
-) -> Option<Box<RawValue>> {
-    let mut params = params.to_owned();
-    for (name, value) in unknown {
-        let all = Members::read(&params, "params").ok()?;
-        if all.get(name).is_none() {
-            params = all.with(name, Some(value));
-        }
-    }
-    Some(params)
 }
 
 #[cfg(test)]
@@ -53,13 +94,40 @@ mod tests {
     fn what_is_unknown_goes_on_and_what_is_a_revisions_own_does_not() {
         let params = r#"{"mode":"form","message":"m","x-hint":{"a":1.0},"_meta":{"progressToken":1,"vendor/x":2,
             "io.modelcontextprotocol/related-task":{}},"requestedSchema":{}}"#;
-        let unknown = unknown_members(serde_json::from_str(params).unwrap());
-        let into: Box<RawValue> = serde_json::from_str(r#"{"message":"m"}"#).unwrap();
-        let made = with_members(&into, &unknown).unwrap();
-        assert_eq!(
-            made.get(),
-            r#"{"message":"m","x-hint":{"a":1.0},"_meta":{"vendor/x":2}}"#
-        );
-        assert!(unknown_members(serde_json::from_str("7").unwrap()).is_empty());
+        let unknown = read(params).unwrap();
+        for (into, made) in [
+            (
+                r#"{"message":"m"}"#,
+                r#"{"message":"m","x-hint":{"a":1.0},"_meta":{"vendor/x":2}}"#,
+            ),
+            (
+                r#"{"x-hint":1, "a":2 }"#,
+                r#"{"x-hint":1, "a":2 ,"_meta":{"vendor/x":2}}"#,
+            ),
+            ("{}", r#"{"x-hint":{"a":1.0},"_meta":{"vendor/x":2}}"#),
+        ] {
+            let into: Box<RawValue> = serde_json::from_str(into).unwrap();
+            assert_eq!(unknown.added_to(&into).unwrap().get(), made);
+        }
+        assert_eq!(read("7").unwrap().size(), 0);
+    }
+
+    fn read(params: &str) -> Result<UnknownMembers, ErrorResponse> {
+        UnknownMembers::read(serde_json::from_str(params).unwrap())
+    }
+
+    #[test]
+    fn their_number_and_size_are_bounded() {
+        let with = |count: usize, value: &str| {
+            let members: Vec<String> = (0..count)
+                .map(|at| format!(r#""x{at:03}":{value}"#))
+                .collect();
+            read(&format!(r#"{{"message":"m",{}}}"#, members.join(",")))
+        };
+        assert_eq!(with(MEMBERS, "1").unwrap().size(), MEMBERS * 5);
+        assert!(with(MEMBERS + 1, "1").is_err());
+        let text = |size: usize| format!("\"{}\"", "x".repeat(size - 6));
+        assert_eq!(with(1, &text(BYTES)).unwrap().size(), BYTES);
+        assert!(with(1, &text(BYTES + 1)).is_err());
     }
 }

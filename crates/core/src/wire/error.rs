@@ -47,10 +47,10 @@ pub enum WireError {
         /// The object.
         location: &'static str,
     },
-    /// The name of a member differs in letter case alone from one that decides, so that two readers could see two different
+    /// The name of a member has the letters of one that decides and is another, so that two readers could see two different
     /// messages.
     #[error(
-        "`{location}` has a member whose name is spelled unusually: write names in their own letter case"
+        "`{location}` has a member whose name is spelled unusually: write names as the protocol does"
     )]
     Spelling {
         /// The object.

@@ -2,7 +2,7 @@
 //!
 //! This is all that a frame without elicitation costs: strings and values are skipped, so a megabyte of text is passed
 //! at the speed of `memchr`. A frame whose members two readers could understand differently is a [`FrameDefect`]: a
-//! member that decides something must stand once, spelled without escapes, and no other member may look like it.
+//! member that decides something must stand once, spelled without escapes, and no other member may have its letters.
 
 mod keys;
 mod scan;
@@ -12,8 +12,9 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::id::Id;
-use keys::{CallMember, Deciding as _, FrameMember, Keys, is_like_written, unambiguous};
-pub(super) use keys::{is_like, unescaped};
+use super::spelling::is_nearly_bytes;
+pub(super) use keys::unescaped;
+use keys::{CallMember, Deciding as _, FrameMember, Keys, is_nearly_written, unambiguous_meta};
 pub use scan::Unclear;
 pub(super) use scan::{each_item, each_key, skip_space, skip_value};
 use scan::{member, sole_member};
@@ -70,10 +71,10 @@ pub enum FrameDefect {
         /// The object that has it.
         location: &'static str,
     },
-    /// The name of a member is written with escapes or in other letter case, so that two readers could see different
-    /// members.
+    /// The name of a member is written with escapes, or has the letters of one that decides and is another
+    /// (`input_responses`), so that two readers could see different members.
     #[error(
-        "{location} has a member whose name is spelled unusually: write names without escapes and in their own case"
+        "{location} has a member whose name is spelled unusually: write names without escapes and as the protocol does"
     )]
     Spelling {
         /// The object that has it.
@@ -108,6 +109,9 @@ const ERROR_MEMBERS: [&[u8]; 1] = [b"code"];
 /// Methods that call something a person may be asked about.
 const CALLS: [&[u8]; 3] = [b"tools/call", b"prompts/get", b"resources/read"];
 
+/// The beginning of methods about a task, which may ask a person in turn.
+const TASKS: &[u8] = b"tasks/";
+
 impl FrameIndex {
     /// Finds the members of a frame.
     pub fn read(frame: &[u8]) -> Result<Self, FrameDefect> {
@@ -141,12 +145,12 @@ impl FrameIndex {
                 Some(FrameMember::Result) => each_name(frame, at, |key| {
                     index.has_rounds_member |= matches!(key, b"resultType" | b"inputRequests")
                         || memchr::memchr(b'\\', key).is_some();
-                    if is_like_written(key, &ROUND_MEMBERS) {
+                    if is_nearly_written(key, &ROUND_MEMBERS) {
                         spelling = Some("`result`");
                     }
                 })?,
                 Some(FrameMember::Error) => each_name(frame, at, |key| {
-                    if is_like_written(key, &ERROR_MEMBERS) {
+                    if is_nearly_written(key, &ERROR_MEMBERS) {
                         spelling = Some("`error`");
                     }
                 })?,
@@ -183,7 +187,8 @@ impl FrameIndex {
                 return Err(FrameDefect::Method);
             }
             *method = method.start + 1..method.end - 1;
-            if params_spelling && CALLS.contains(&&frame[method.clone()]) {
+            let text = &frame[method.clone()];
+            if params_spelling && (CALLS.contains(&text) || text.starts_with(TASKS)) {
                 return Err(FrameDefect::Spelling {
                     location: "`params`",
                 });
@@ -198,7 +203,7 @@ impl FrameIndex {
     }
 
     /// Finds the members of the `params` that start at `at`. Returns the position behind them, and whether the name of
-    /// a member is like one of a call without being it.
+    /// a member, or of one of `_meta`, is nearly one that decides.
     fn read_params(&mut self, frame: &[u8], at: usize) -> Result<(usize, bool), FrameDefect> {
         let end = |end: Option<usize>| end.ok_or(FrameDefect::NotOneObject);
         self.params = None;
@@ -208,6 +213,7 @@ impl FrameIndex {
             return Ok((end, false));
         }
         let mut defect = None;
+        let mut meta_spelling = false;
         let mut keys = Keys::<CallMember>::new();
         let walked = each_key(frame, at, |key, at| {
             let member = CallMember::named(key);
@@ -216,8 +222,11 @@ impl FrameIndex {
             }
             let location = match member {
                 Some(CallMember::Meta) => {
-                    let end = match unambiguous(frame, at, "`_meta`") {
-                        Ok(end) => end,
+                    let end = match unambiguous_meta(frame, at) {
+                        Ok((end, spelling)) => {
+                            meta_spelling = spelling;
+                            end
+                        }
                         Err(found) => {
                             defect.get_or_insert(found);
                             skip_value(frame, at)?
@@ -231,7 +240,9 @@ impl FrameIndex {
                 Some(CallMember::Arguments) => &mut self.arguments,
                 Some(CallMember::RequestState) => &mut self.request_state,
                 Some(CallMember::InputResponses) => &mut self.input_responses,
-                None => return skip_value(frame, at),
+                Some(CallMember::Task | CallMember::TaskId) | None => {
+                    return skip_value(frame, at);
+                }
             };
             let end = skip_value(frame, at)?;
             *location = Some(at..end);
@@ -241,7 +252,7 @@ impl FrameIndex {
         self.params = Some(at..end);
         match defect {
             Some(defect) => Err(defect),
-            None => Ok((end, keys.unusual)),
+            None => Ok((end, keys.unusual | meta_spelling)),
         }
     }
 
@@ -413,7 +424,7 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
     let mut found = Vec::new();
     let end = each_key(frame, 0, |key, at| {
         let end = skip_value(frame, at)?;
-        if key == b"id" || is_like(key, &[b"id"]) {
+        if key == b"id" || is_nearly_bytes(key, &[b"id"]) {
             found.push(at..end);
         }
         Some(end)
@@ -434,7 +445,7 @@ pub fn has_method(frame: &[u8]) -> bool {
     let mut found = false;
     // Behind what cannot be scanned nothing is looked for.
     let _end = each_key(frame, 0, |key, at| {
-        let is_method = |key: &[u8]| key == b"method" || is_like_written(key, &[b"method"]);
+        let is_method = |key: &[u8]| key == b"method" || is_nearly_written(key, &[b"method"]);
         found |= is_method(key) || unescaped(key).is_some_and(|key| is_method(&key));
         skip_value(frame, at)
     });

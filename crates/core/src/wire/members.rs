@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use super::frame::is_like;
+use super::spelling::is_nearly;
 
 /// A JSON object's members in their order, each value as it was written.
 ///
@@ -109,11 +109,10 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Refuses members whose names differ in letter case alone from one of these: a reader that does not mind letter case
-    /// takes them for each other.
+    /// Refuses members whose names have the letters of one of these and are others (`requested_schema`): a reader that is not
+    /// strict takes them for each other.
     pub fn refuse_like(&self, names: &[&str], location: &'static str) -> Result<(), WireError> {
-        let mut keys = self.members.iter().map(|(key, _)| key.as_bytes());
-        if keys.any(|key| is_like(key, names)) {
+        if self.members.iter().any(|(key, _)| is_nearly(key, names)) {
             return Err(WireError::Spelling { location });
         }
         Ok(())

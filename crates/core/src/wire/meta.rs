@@ -21,6 +21,8 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Name and version of the server, as it claims them (2026-07-28, in results).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Names the task to which a message belongs (2025-11-25, tasks).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Asks for progress notifications (every revision).
 pub const PROGRESS_TOKEN: &str = "progressToken";
 

@@ -1,5 +1,7 @@
 //! The method names that concern elicitation, as they are written on the wire.
 
+use super::spelling::is_nearly;
+
 /// A server asks (pushed era), and the method of an input request (rounds era).
 pub const CREATE: &str = "elicitation/create";
 /// The visit that a url question started is done (2025-11-25 only).
@@ -29,11 +31,7 @@ pub fn folded(method: &str) -> String {
 /// Returns `true` where this method has the letters of [`CREATE`] in any case, whatever else is in it, and is another: a reader that
 /// is not strict may take it for that.
 pub fn is_like_create(method: &str) -> bool {
-    let letters = |text: &str| -> String {
-        let text = folded(text);
-        text.chars().filter(char::is_ascii_alphanumeric).collect()
-    };
-    method != CREATE && letters(method) == letters(CREATE)
+    is_nearly(method, &[CREATE])
 }
 
 /// Returns `true` for the method of a notification: no other is sent without an id.

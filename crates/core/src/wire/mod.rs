@@ -22,6 +22,7 @@
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
 //! | [`sse`] | server-sent events, read and written |
 //! | `notice` | cancellation and progress |
+//! | [`spelling`] | names as lenient readers take them |
 //! | `error` | what can be wrong with any of it |
 
 mod call_frame;
@@ -41,6 +42,7 @@ mod request;
 mod result;
 mod revision;
 pub mod rounds;
+pub mod spelling;
 pub mod sse;
 
 pub use call_frame::{CallDefect, CallFrame, MAX_ARGUMENT_DEPTH, canonical};

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{ElicitRequest, Id};
-use serde_json::value::RawValue;
 
 use super::{Attribution, Origin};
-use crate::{AskedVia, CallId};
+use crate::past_calls::size_of;
+use crate::unknown_members::UnknownMembers;
+use crate::{AskedVia, CallId, CallSummary};
 
 /// One open question, from its arrival until its answer is out or it has ended.
 pub(crate) struct Ask {
     asked: NewAsk,
+    /// Its size in bytes, as it waits.
+    size: usize,
     reusable: bool,
     /// The number of answers of the client's own dialog that could not be used.
     wrong: u32,
@@ -28,7 +31,7 @@ pub(crate) struct NewAsk {
     origin: Origin,
     request: ElicitRequest,
     /// Members of its params that are unknown here.
-    unknown: Vec<(String, Box<RawValue>)>,
+    unknown: UnknownMembers,
     /// The parsed form, in form mode.
     form: Option<Form>,
     /// The way in which it is asked.
@@ -37,6 +40,8 @@ pub(crate) struct NewAsk {
     entry: String,
     /// The server's own frame, when the client may have it as it is.
     frame: Option<Box<str>>,
+    /// The size in bytes of the calls that it may be for as well.
+    candidates_size: usize,
     open_for: Duration,
 }
 
@@ -112,11 +117,12 @@ impl NewAsk {
             attribution,
             origin,
             request,
-            unknown: Vec::new(),
+            unknown: UnknownMembers::default(),
             form,
             via,
             entry: String::new(),
             frame: None,
+            candidates_size: 0,
             open_for,
         }
     }
@@ -127,7 +133,7 @@ impl NewAsk {
     }
 
     /// Adds the members of its params that are unknown here.
-    pub(crate) fn unknown(self, unknown: Vec<(String, Box<RawValue>)>) -> Self {
+    pub(crate) fn unknown(self, unknown: UnknownMembers) -> Self {
         Self { unknown, ..self }
     }
 
@@ -135,6 +141,40 @@ impl NewAsk {
     pub(crate) fn frame(self, frame: Option<&str>) -> Self {
         let frame = frame.map(Into::into);
         Self { frame, ..self }
+    }
+
+    /// Counts the calls that it may be for as well, which are kept with it.
+    pub(crate) fn candidates(self, candidates: &[CallSummary]) -> Self {
+        let candidates_size = candidates.iter().map(size_of).sum();
+        Self {
+            candidates_size,
+            ..self
+        }
+    }
+
+    /// Returns the way in which the server asked.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns the question.
+    pub(crate) fn request(&self) -> &ElicitRequest {
+        &self.request
+    }
+
+    /// Returns the parsed form, in form mode.
+    pub(crate) fn form(&self) -> Option<&Form> {
+        self.form.as_ref()
+    }
+
+    /// Returns the size in bytes of what is kept of it.
+    pub(crate) fn size(&self) -> usize {
+        let request = match &self.request {
+            ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
+            ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
+        };
+        let frame = self.frame.as_ref().map_or(0, |frame| frame.len());
+        request + self.unknown.size() + frame + self.candidates_size
     }
 }
 
@@ -170,6 +210,7 @@ impl Ask {
         Self {
             // The answer to one that may be another call's is found by none.
             reusable: !asked.attribution.is_ambiguous(),
+            size: asked.size(),
             asked,
             wrong: 0,
             reason: None,
@@ -213,8 +254,13 @@ impl Ask {
     }
 
     /// Returns the members of its params that are unknown here.
-    pub(crate) fn unknown(&self) -> &[(String, Box<RawValue>)] {
+    pub(crate) fn unknown(&self) -> &UnknownMembers {
         &self.asked.unknown
+    }
+
+    /// Returns its size in bytes, as it waits.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     /// Returns the parsed form, in form mode.

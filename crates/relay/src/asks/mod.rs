@@ -14,7 +14,7 @@ mod reply_check;
 
 use std::collections::HashMap;
 
-use mcp_elicit_core::wire::{ElicitRequest, Id};
+use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
 use crate::AskId;
@@ -43,7 +43,7 @@ impl Asks {
         if let Origin::Pushed { id } = ask.origin() {
             self.by_server_id.insert(id.clone(), key);
         }
-        self.bytes += size_of(ask.request());
+        self.bytes += ask.size();
         self.by_key.insert(key, ask);
         key
     }
@@ -99,7 +99,7 @@ impl Asks {
     /// Takes a question out, whose answer is on its way or which has ended.
     pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
         let ask = self.by_key.remove(&key)?;
-        self.bytes = self.bytes.saturating_sub(size_of(ask.request()));
+        self.bytes = self.bytes.saturating_sub(ask.size());
         if let Origin::Pushed { id } = ask.origin() {
             self.by_server_id.remove(id);
         }
@@ -129,13 +129,5 @@ impl Asks {
     /// Returns how many questions are open.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
-    }
-}
-
-/// The size of a question in bytes, as it waits.
-pub(crate) fn size_of(request: &ElicitRequest) -> usize {
-    match request {
-        ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
-        ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
     }
 }

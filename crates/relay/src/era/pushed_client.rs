@@ -14,7 +14,6 @@ use super::client::ClientEra;
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
-use crate::unknown_members::with_members;
 use crate::{AskId, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
@@ -105,7 +104,7 @@ impl Relay {
             },
             _ => in_revision(question, revision)
                 .and_then(|request| request.to_raw_params(revision).ok())
-                .and_then(|params| with_members(&params, question.unknown()))
+                .and_then(|params| question.unknown().added_to(&params))
                 .map(|params| message::request(&own, method::CREATE, Some(&params)))
                 .map(|frame| (own, frame)),
         };

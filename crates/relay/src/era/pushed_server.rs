@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::spelling::has_same_letters;
 use mcp_elicit_core::wire::{
     ElicitRequest, Frame, FrameIndex, FramePart, Id, Revision, WireError, meta,
 };
@@ -166,11 +167,7 @@ fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError>
     let object = |range: &&Range<usize>| frame.text()[range.start..].starts_with('{');
     if let Some(range) = index.meta.as_ref().filter(object) {
         let all = Members::read_text(&frame.text()[range.clone()], "_meta")?;
-        let is_of_rounds = |name: &str| {
-            OF_ROUNDS
-                .iter()
-                .any(|known| name.eq_ignore_ascii_case(known))
-        };
+        let is_of_rounds = |name: &str| OF_ROUNDS.iter().any(|known| has_same_letters(name, known));
         if all.iter().any(|(name, _)| is_of_rounds(name)) {
             let left = all.iter().filter(|(name, _)| !is_of_rounds(name));
             let left: Vec<String> = left
@@ -199,7 +196,7 @@ mod tests {
     use super::*;
 
     fn sent(params: &str) -> String {
-        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
         let index = FrameIndex::at(text.as_bytes()).unwrap();
         let changed = without_rounds_members(Frame::of_text(&text, &index)).unwrap();
         let changed = changed.unwrap_or(text);
@@ -224,7 +221,7 @@ mod tests {
                 r#"{"_meta":{"progressToken":12345678901234567890,"io.modelcontextprotocol/related-task":{"taskId":"t"}},"n":1e-7}"#,
             ),
             (
-                r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28","IO.modelcontextprotocol/clientInfo":5,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}"#,
+                r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28","IO.modelcontextprotocol/client_info":5,"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}"#,
                 r#"{"_meta":{}}"#,
             ),
             (

@@ -18,7 +18,6 @@ use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::request_state::StateClaims;
 use crate::server_round::Round;
-use crate::unknown_members::with_members;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 
 const REVISION: Revision = Revision::V2026_07_28;
@@ -183,7 +182,7 @@ impl Relay {
             let question = self.asks.get(*question)?;
             asked.push(question.entry_and_record()?);
             let params = question.request_again().to_raw_params(REVISION).ok()?;
-            let params = with_members(&params, question.unknown())?;
+            let params = question.unknown().added_to(&params)?;
             let request = format!(
                 r#"{{"method":"{}","params":{}}}"#,
                 method::CREATE,

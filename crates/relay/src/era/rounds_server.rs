@@ -1,6 +1,7 @@
 //! Servers of the rounds era (2026-07-28): questions that come as `input_required`, and requests of the other era for them.
 
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
     Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members, message,
     meta,
@@ -16,6 +17,9 @@ use crate::server_round::{Entry, Round};
 use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
 };
+
+/// The most that a server asks for in one round.
+const ENTRIES: usize = 256;
 
 /// A server of this era: it answered `server/discover`.
 pub(super) struct RoundsServer {
@@ -72,6 +76,11 @@ impl Relay {
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
             return ServerForward::Handled;
         };
+        if required.requests.iter().flatten().nth(ENTRIES).is_some() {
+            let why = format!("the server asks for too much in one round: {ENTRIES} are allowed");
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+            return ServerForward::Handled;
+        }
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
             return self.pass_round_on(now, key, &required, frame.text());
@@ -146,12 +155,15 @@ impl Relay {
         required: InputRequired,
         asked: Option<&RawValue>,
     ) -> Result<(), ErrorResponse> {
+        let asked = asked.and_then(|asked| Members::read(asked, "inputRequests").ok());
+        let mut may_go_on: Vec<&str> = Vec::new();
         let mut entries = Vec::new();
         for (name, request) in required.requests.iter().flatten() {
             let entry = match request {
                 InputRequest::Elicit(request) => {
                     let raw = asked
-                        .and_then(|asked| members::member(asked, name))
+                        .as_ref()
+                        .and_then(|asked| asked.get(name))
                         .and_then(|request| members::member(request, "params"));
                     let origin = Origin::Round {
                         entry: name.clone(),
@@ -166,8 +178,11 @@ impl Relay {
                     )?)
                 }
                 InputRequest::Other { method, raw } => {
-                    if let Some(refusal) = self.refuse_other(key, method) {
-                        return Err(refusal);
+                    if !may_go_on.contains(&method.as_str()) {
+                        if let Some(refusal) = self.refuse_other(key, method) {
+                            return Err(refusal);
+                        }
+                        may_go_on.push(method);
                     }
                     let stream = self.calls.get(key).and_then(Call::stream);
                     let id = self.push_other(stream, method, raw.get());

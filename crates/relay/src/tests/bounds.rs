@@ -423,3 +423,98 @@ fn a_cancellation_reaches_only_ones_own_call() {
         assert_eq!(world.relay.open().0, 0, "{server}: its own stream ends it");
     }
 }
+
+/// A form with this many members that the protocol does not name, each of this size in all.
+fn with_unknown(count: usize, size: usize) -> Value {
+    let mut params = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for at in 0..count {
+        let name = format!("x{at:05}");
+        params[name] = json!("x".repeat(size.saturating_sub(8)));
+    }
+    params
+}
+
+/// To a client of another era they are written anew.
+#[test]
+fn members_that_the_protocol_does_not_name_are_bounded_and_go_on_together() {
+    let server = Revision::V2025_11_25;
+    for client in Revision::ALL {
+        let session = || World::new(client, Capability::FORM, server, Asks::Nothing).opened();
+        let mut world = session();
+        world.call();
+        world.to_server.clear();
+        let error = refused(&mut world, &with_unknown(65, 10));
+        assert_eq!(error["code"], -32602, "{client}: {error}");
+        assert!(world.store.is_empty(), "{client}");
+
+        let mut world = session();
+        world.call();
+        world.to_server.clear();
+        world.server_sends(&push(1, &with_unknown(64, 10)));
+        world.run_record();
+        let (_, asked) = world.to_client.pop_back().expect("the client is asked");
+        assert_eq!(asked.matches("\"x000").count(), 64, "{client}: {asked}");
+    }
+}
+
+#[test]
+fn all_that_is_kept_of_a_question_counts() {
+    let settings = || RelaySettings {
+        pending_bytes: 20_000,
+        ..RelaySettings::default()
+    };
+    // What the protocol does not name.
+    let mut world = World::with_silent_server(settings());
+    world.server_sends(&push(1, &with_unknown(1, 15_000)));
+    let error = refused(&mut world, &with_unknown(1, 15_000));
+    assert_eq!(error["code"], -32000, "{error}");
+    assert_eq!(world.store.len(), 1);
+    // The calls that may have asked, for whoever answers.
+    let mut world = World::with_silent_server(settings());
+    for id in 10..14 {
+        let params = json!({"name": "t", "arguments": {"text": "x".repeat(9_000)}});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        world.client_sends(&call.to_string());
+    }
+    world.to_server.clear();
+    let error = refused(&mut world, &with_unknown(0, 0));
+    assert_eq!(error["code"], -32000, "{error}");
+    assert!(world.store.is_empty());
+}
+
+#[test]
+fn what_is_asked_and_answered_in_one_round_is_bounded() {
+    let revision = Revision::V2026_07_28;
+    for client in [revision, Revision::V2025_11_25] {
+        let mut world = World::new(client, Capability::FORM, revision, Asks::Nothing).opened();
+        world.call();
+        let sent = world.to_server.pop_front().unwrap();
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        let requests: serde_json::Map<String, Value> = (0..257)
+            .map(|at| (at.to_string(), json!({"method": "roots/list"})))
+            .collect();
+        let round = json!({"jsonrpc": "2.0", "id": sent["id"], "result":
+            {"resultType": "input_required", "inputRequests": requests}});
+        world.server_sends(&round.to_string());
+        let (_, told) = world.to_client.pop_back().expect("the call ends");
+        assert_eq!(world.to_client.len(), 0, "{client}: nothing is asked");
+        assert!(told.contains("-32603"), "{client}: {told}");
+        assert_eq!(world.relay.open(), (0, 0), "{client}");
+    }
+
+    let mut world = World::new(revision, Capability::FORM, revision, Asks::Form).opened();
+    let (_, call) = world.client.call();
+    world.client_sends(&call);
+    while world.step(1) && world.to_client.is_empty() {}
+    world.run_record();
+    let (_, told) = world.to_client.pop_back().expect("a round");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let mut retry: Value = serde_json::from_str(&call).unwrap();
+    retry["params"]["requestState"] = told["result"]["requestState"].clone();
+    let many: serde_json::Map<String, Value> =
+        (0..1_025).map(|at| (at.to_string(), json!({}))).collect();
+    retry["params"]["inputResponses"] = many.into();
+    world.client_sends(&retry.to_string());
+    let (_, told) = world.to_client.pop_back().expect("the retry is refused");
+    assert!(told.contains("-32602") && told.contains("1024"), "{told}");
+}

@@ -6,11 +6,16 @@ use std::marker::PhantomData;
 
 use super::FrameDefect;
 use super::scan::{each_key, skip_value};
+use crate::wire::meta;
+use crate::wire::spelling::{is_nearly_ascii, is_nearly_bytes, is_nearly_unicode};
 
 /// A member of an object of a frame that decides what the frame is: it must stand once and be spelled as it is.
 pub(super) trait Deciding: Copy + 'static {
     /// The names of all members of this object that decide.
     const NAMES: &'static [&'static [u8]];
+
+    /// `true` if the name of such a member is never written with escapes.
+    const IS_ALWAYS_PLAIN: bool = true;
 
     /// Returns the member with this name.
     fn named(key: &[u8]) -> Option<Self>;
@@ -60,6 +65,8 @@ pub(super) enum CallMember {
     Meta,
     RequestState,
     InputResponses,
+    Task,
+    TaskId,
 }
 
 impl Deciding for CallMember {
@@ -70,6 +77,8 @@ impl Deciding for CallMember {
         b"_meta",
         b"requestState",
         b"inputResponses",
+        b"task",
+        b"taskId",
     ];
 
     fn named(key: &[u8]) -> Option<Self> {
@@ -80,6 +89,8 @@ impl Deciding for CallMember {
             b"_meta" => Self::Meta,
             b"requestState" => Self::RequestState,
             b"inputResponses" => Self::InputResponses,
+            b"task" => Self::Task,
+            b"taskId" => Self::TaskId,
             _ => return None,
         })
     }
@@ -89,12 +100,20 @@ impl Deciding for CallMember {
     }
 }
 
-/// A member of `params._meta`: none of them decides, and none may stand twice.
+/// A member of `params._meta`: none may stand twice. Those that decide are read where they count.
 #[derive(Clone, Copy)]
 enum MetaMember {}
 
 impl Deciding for MetaMember {
-    const NAMES: &'static [&'static [u8]] = &[];
+    const NAMES: &'static [&'static [u8]] = &[
+        meta::PROTOCOL_VERSION.as_bytes(),
+        meta::CLIENT_INFO.as_bytes(),
+        meta::CLIENT_CAPABILITIES.as_bytes(),
+        meta::LOG_LEVEL.as_bytes(),
+        meta::PROGRESS_TOKEN.as_bytes(),
+        meta::RELATED_TASK.as_bytes(),
+    ];
+    const IS_ALWAYS_PLAIN: bool = false;
 
     fn named(_: &[u8]) -> Option<Self> {
         None
@@ -112,7 +131,7 @@ const MAX_KEYS: usize = 8;
 pub(super) struct Keys<'a, M> {
     /// The bits of the deciding members.
     deciding: u8,
-    /// `true` if a key resembles a deciding one without being it.
+    /// `true` if a key is nearly a deciding one without being it.
     pub(super) unusual: bool,
     /// The number of places of `kept` in use.
     count: usize,
@@ -158,9 +177,9 @@ impl<'a, M: Deciding> Keys<'a, M> {
             return self.add_escaped(key, location);
         }
         if unusual_bytes {
-            self.unusual |= is_like_folded(key, M::NAMES);
+            self.unusual |= is_nearly_unicode(key, M::NAMES);
         } else {
-            self.unusual |= is_like_ascii(key, M::NAMES);
+            self.unusual |= is_nearly_ascii(key, M::NAMES);
         }
         let known = self.kept[..self.count].contains(&key)
             || self.more.as_ref().is_some_and(|more| more.contains(key));
@@ -183,7 +202,9 @@ impl<'a, M: Deciding> Keys<'a, M> {
     #[cold]
     fn add_escaped(&mut self, key: &[u8], location: &'static str) -> Result<(), FrameDefect> {
         let name = unescaped(key).ok_or(FrameDefect::Spelling { location })?;
-        if M::NAMES.contains(&name.as_slice()) || is_like(&name, M::NAMES) {
+        let is_near = is_nearly_bytes(&name, M::NAMES);
+        self.unusual |= is_near;
+        if M::IS_ALWAYS_PLAIN && (is_near || M::NAMES.contains(&name.as_slice())) {
             return Err(FrameDefect::Spelling { location });
         }
         let plain = self.kept[..self.count].contains(&name.as_slice());
@@ -194,43 +215,12 @@ impl<'a, M: Deciding> Keys<'a, M> {
     }
 }
 
-/// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these
-/// names.
-pub(in crate::wire) fn is_like(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
-    if key.is_ascii() {
-        is_like_ascii(key, names)
-    } else {
-        is_like_folded(key, names)
-    }
-}
-
-/// Does the work of [`is_like`] for a key as it is written, which may have escapes.
-pub(super) fn is_like_written(key: &[u8], names: &[&[u8]]) -> bool {
+/// Returns whether this key, as it is written, has the letters of one of these names and is none of them.
+pub(super) fn is_nearly_written(key: &[u8], names: &[&[u8]]) -> bool {
     if memchr::memchr(b'\\', key).is_none() {
-        return is_like(key, names);
+        return is_nearly_bytes(key, names);
     }
-    unescaped(key).is_some_and(|name| is_like(&name, names))
-}
-
-/// Does the work of [`is_like`] for a key within ASCII.
-#[inline]
-fn is_like_ascii(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
-    names
-        .iter()
-        .map(AsRef::as_ref)
-        .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != name)
-}
-
-/// Does the work of [`is_like`] for a key with letters outside ASCII: the other case of two of them is within it.
-#[cold]
-fn is_like_folded(key: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
-    let Ok(text) = std::str::from_utf8(key) else {
-        return false;
-    };
-    let folded = text.replace('\u{17f}', "s").replace('\u{212a}', "k");
-    names
-        .iter()
-        .any(|name| folded.as_bytes().eq_ignore_ascii_case(name.as_ref()))
+    unescaped(key).is_some_and(|name| is_nearly_bytes(&name, names))
 }
 
 /// The text of a key that is written with escapes.
@@ -240,14 +230,13 @@ pub(in crate::wire) fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// The position behind the value that starts at `at`, which has no member twice if it is an object.
-pub(super) fn unambiguous(
-    text: &[u8],
-    at: usize,
-    location: &'static str,
-) -> Result<usize, FrameDefect> {
+/// The position behind the `_meta` that starts at `at`, which has no member twice if it is an object, and whether the name of one is
+/// nearly that of a member that decides.
+pub(super) fn unambiguous_meta(text: &[u8], at: usize) -> Result<(usize, bool), FrameDefect> {
+    let location = "`_meta`";
     if text.get(at) != Some(&b'{') {
-        return skip_value(text, at).ok_or(FrameDefect::NotOneObject);
+        let end = skip_value(text, at).ok_or(FrameDefect::NotOneObject)?;
+        return Ok((end, false));
     }
     let mut keys = Keys::<MetaMember>::new();
     let mut defect = None;
@@ -260,6 +249,6 @@ pub(super) fn unambiguous(
     match (end, defect) {
         (None, _) => Err(FrameDefect::NotOneObject),
         (Some(_), Some(defect)) => Err(defect),
-        (Some(end), None) => Ok(end),
+        (Some(end), None) => Ok((end, keys.unusual)),
     }
 }

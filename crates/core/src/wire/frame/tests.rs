@@ -160,11 +160,53 @@ fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
     }
 }
 
+/// Python's SDK takes members by the names that they have in Python, too.
+#[test]
+fn a_name_with_the_letters_of_a_member_that_decides_is_refused() {
+    let location = "`params`";
+    for method in [
+        "tools/call",
+        "prompts/get",
+        "resources/read",
+        "tasks/update",
+        "tasks/get",
+    ] {
+        for member in [
+            r#""input_responses":{}"#,
+            r#""input-responses":{}"#,
+            r#""inputResponses ":{}"#,
+            r#""input\u005fresponses":{}"#,
+            "\"\u{feff}inputResponses\":{}",
+            r#""request_state":"s""#,
+            r#""RequestState":"s""#,
+            r#""task_id":"t""#,
+            r#""Task":{}"#,
+            r#""meta":{}"#,
+            r#""_meta":{"progress_token":1}"#,
+            r#""_meta":{"io.modelcontextprotocol/protocol_version":"2026-07-28"}"#,
+            r#""_meta":{"io_modelcontextprotocol_clientCapabilities":{}}"#,
+            r#""_meta":{"io.modelcontextprotocol\/client\u0049nfo ":{}}"#,
+            r#""_meta":{"io.modelcontextprotocol/relatedTask":{}}"#,
+        ] {
+            let frame =
+                format!(r#"{{"id":1,"method":"{method}","params":{{"name":"t",{member}}}}}"#);
+            assert_eq!(
+                FrameIndex::read(frame.as_bytes()),
+                Err(FrameDefect::Spelling { location }),
+                "{frame}"
+            );
+        }
+    }
+}
+
 #[test]
 fn other_members_may_be_spelled_as_they_like() {
     for frame in [
         r#"{"id":1,"method":"m","params":{"gr\u00f6\u00dfe":1,"gro":2}}"#,
         r#"{"id":1,"method":"other","params":{"Name":1,"name":2}}"#,
+        r#"{"id":1,"method":"other","params":{"input_responses":1,"meta":2,"_meta":{"progress_token":3}}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol\/logLevel":"info","x/meta":1}}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"a":{"progress_token":3}},"metadata":1}}"#,
         r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"Name":1,"n\u0061me":2}}}"#,
     ] {
         assert!(FrameIndex::read(frame.as_bytes()).is_ok(), "{frame}");
@@ -270,6 +312,8 @@ fn a_response_that_nearly_asks_is_refused() {
         r#"{"id":1,"result":{"content":[],"inputrequests":{}}}"#,
         r#"{"id":1,"result":{"resultType":"complete","re\u0073ulttype":"input_required"}}"#,
         "{\"id\":1,\"result\":{\"request\u{17f}tate\":\"s\"}}",
+        r#"{"id":1,"result":{"result_type":"input_required"}}"#,
+        r#"{"id":1,"result":{"input_requests":{}}}"#,
     ] {
         let location = "`result`";
         let spelling = Err(FrameDefect::Spelling { location });

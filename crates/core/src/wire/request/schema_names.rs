@@ -1,4 +1,4 @@
-//! The keywords of a form's schema: none may be spelled in other letter case, since a reader that does not mind it would show another
+//! The keywords of a form's schema: no other name may have the letters of one, since a reader that is not strict would show another
 //! form.
 
 use std::borrow::Cow;
@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::super::error::WireError;
-use super::super::frame::{each_item, each_key, is_like, skip_value, unescaped};
+use super::super::frame::{each_item, each_key, skip_value, unescaped};
+use super::super::spelling::is_nearly_bytes;
 
 const LOCATION: &str = "requestedSchema";
 
@@ -47,12 +48,12 @@ enum Part {
 }
 
 impl Part {
-    /// Returns whether the name of a member differs from a keyword of this part in letter case alone.
+    /// Returns whether the name of a member has the letters of a keyword of this part and is another.
     fn is_odd(self, name: &[u8]) -> bool {
         match self {
-            Self::Form => is_like(name, &OF_FORM),
+            Self::Form => is_nearly_bytes(name, &OF_FORM),
             Self::Fields => false,
-            Self::Field => is_like(name, &OF_FIELD),
+            Self::Field => is_nearly_bytes(name, &OF_FIELD),
         }
     }
 
@@ -66,7 +67,7 @@ impl Part {
     }
 }
 
-/// Refuses keywords that differ from those of a form in letter case alone. What is no form is for `Form` to refuse; its nesting was
+/// Refuses names that have the letters of a keyword and are others. What is no form is for `Form` to refuse; its nesting was
 /// bounded before.
 pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
     let mut is_odd = false;

@@ -206,6 +206,8 @@ fn a_question_that_two_readers_could_read_differently_is_refused() {
         r#"{"message":"m","requestedSchema":{},"requestedschema":{}}"#,
         r#"{"message":"m","requestedSchema":{},"URL":"https://a.example"}"#,
         r#"{"message":"m","requestedSchema":{},"mod\u0045":"url"}"#,
+        r#"{"message":"m","requestedSchema":{},"requested_schema":{}}"#,
+        r#"{"message":"m","requestedSchema":{},"elicitation-id":"e"}"#,
     ] {
         let raw = RawValue::from_string(params.to_owned()).unwrap();
         let location = "params";
@@ -224,6 +226,8 @@ fn a_form_that_two_readers_could_read_differently_is_refused() {
         r#"{"type":"object","properties":{"a":{"type":"string","Title":"Password"}}}"#,
         r#"{"properties":{"a":{"type":"array","items":{"enum":["a"],"Enum":["b"]}}}}"#,
         r#"{"properties":{"a":{"oneOf":[{"const":"a","title":"A","tItle":"B"}]}}}"#,
+        r#"{"properties":{"a":{"type":"string","enum":["a"],"enum_names":["B"]}}}"#,
+        r#"{"properties":{"a":{"type":"string","max_length":1}}}"#,
     ] {
         let params = format!(r#"{{"message":"m","requestedSchema":{schema}}}"#);
         let raw = RawValue::from_string(params).unwrap();
