@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
+use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
 use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, Meta, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -20,7 +21,7 @@ use crate::{
 
 /// The words for a method that is nearly one that is judged.
 pub(crate) const OTHER_SPELLING: &str =
-    "there is no such method; write it without spaces and in its own letter case";
+    "there is no such method; write it letter by letter as the protocol does";
 
 /// The words for a request under the id of another that is under way.
 const SAME_ID: &str = "a request with this id is under way";
@@ -79,15 +80,15 @@ impl Relay {
         frame: ClientFrame<'_>,
         method: &str,
     ) -> Option<ClientForward> {
-        if self.settings.decisions.is_none() && self.settings.task_caller.is_none() {
-            return None;
-        }
-        let usual = method::folded(method);
-        let is_judged = CallKind::of_method(&usual).is_some() || usual.starts_with("tasks/");
-        if usual == method || !is_judged {
+        if !self.has_callers_to_judge() || !is_nearly_judged(method) {
             return None;
         }
         Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
+    }
+
+    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
+    pub(crate) fn has_callers_to_judge(&self) -> bool {
+        self.settings.decisions.is_some() || self.settings.task_caller.is_some()
     }
 
     /// The request waits until the server's era is known.
@@ -413,6 +414,18 @@ impl Relay {
         self.tell_client(stream, message::error(id, &error), true);
         ClientForward::Handled
     }
+}
+
+/// Returns whether a method is nearly that of an opening, of a call or of a task, and none of them: some servers make the name of a function
+/// of it.
+fn is_nearly_judged(method: &str) -> bool {
+    const TASKS: &str = "tasks/";
+    let openings = [method::INITIALIZE, method::DISCOVER];
+    let tasks = ["get", "result", "list", "cancel", "update"];
+    is_nearly(method, &openings)
+        || is_nearly(method, &method::MAY_ASK)
+        || is_nearly(method, &tasks.map(|task| format!("{TASKS}{task}")))
+        || (!method.starts_with(TASKS) && starts_with_letters(method, TASKS))
 }
 
 /// The request with another progress token.

@@ -630,13 +630,17 @@ fn resembles_question(method: &str) -> bool {
     method == method::CREATE || is_nearly(method, &asking)
 }
 
-/// Returns whether some reader could take this code of an error, which is no number as JSON-RPC has them, for one that wants links
-/// visited.
+/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
+/// links visited.
 fn may_require_urls(code: &str) -> bool {
     let digits = code.strip_prefix('-').unwrap_or(code);
     let is_digit = |digit: u8| digit.is_ascii_digit();
-    if digits.len() < 16 && !digits.is_empty() && digits.bytes().all(is_digit) {
-        return false;
+    if digits.len() < 16
+        && digits.bytes().all(is_digit)
+        && let Ok(code) = code.parse::<i64>()
+    {
+        // A reader with 32 bits takes it for the number that is left of it.
+        return (code - pushed::URL_REQUIRED_CODE) % (1 << 32) == 0;
     }
     match serde_json::from_str::<String>(code) {
         Ok(text) => !text.is_ascii() || text.bytes().any(is_digit),

@@ -269,6 +269,10 @@ impl Relay {
         let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
             return self.reject_unreadable(stream, frame);
         };
+        if self.has_callers_to_judge() && !is_json(read.text()) {
+            // A server that is less strict may find a call in it, of which no rule was asked.
+            return self.reject_unreadable(stream, frame);
+        }
         let forward = match shape {
             Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),
             Shape::Notification => self.client_notification(now, stream, read),

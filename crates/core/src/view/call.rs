@@ -131,8 +131,15 @@ impl CallView {
         most: usize,
         shown: impl Fn(&str, usize) -> String,
     ) -> Vec<(String, String)> {
-        let member =
-            |(name, value): (String, Member)| (shown_name(&name, most), shown(&value.text(), most));
+        let shown_label = |name: String| match name.as_str() {
+            // Arguments that are no object have no name at all.
+            "" => quoted(""),
+            _ => shown_name(&name, most),
+        };
+        let member = |(name, value): (Option<String>, Member)| {
+            let name = name.map_or_else(String::new, shown_label);
+            (name, shown(&value.text(), most))
+        };
         self.members().into_iter().map(member).collect()
     }
 
@@ -145,35 +152,47 @@ impl CallView {
             || self.joined(short).chars().count() > sanitize::LABEL * 2
     }
 
-    fn members(&self) -> Vec<(String, Member)> {
+    fn members(&self) -> Vec<(Option<String>, Member)> {
         if self.candidates.is_empty() {
             return self.own_members();
         }
         let all = std::iter::once(self).chain(&self.candidates);
         let named = all.zip(1_u32..).flat_map(|(call, number)| {
-            let call_name = format!("call {number}, {}", call.name);
+            let call_name = if call.name.contains(": ") {
+                // A name of an argument could follow.
+                format!("call {number}, {}", quoted(&call.name))
+            } else {
+                format!("call {number}, {}", call.name)
+            };
             let members = call.own_members();
             if members.is_empty() {
                 // Shown as text, quoted here as any string is.
                 let none = Member("\"no arguments\"".to_owned());
-                return vec![(call_name, none)];
+                return vec![(Some(call_name), none)];
             }
-            let member = |(name, value): (String, Member)| match name.as_str() {
-                "" => (call_name.clone(), value),
-                _ => (format!("{call_name}: {name}"), value),
+            let member = |(name, value): (Option<String>, Member)| {
+                let label = match name {
+                    None => call_name.clone(),
+                    Some(name) => format!("{call_name}: {name}"),
+                };
+                (Some(label), value)
             };
             members.into_iter().map(member).collect()
         });
         named.collect()
     }
 
-    fn own_members(&self) -> Vec<(String, Member)> {
+    /// Returns the arguments by their names; one without a name where they are no object.
+    fn own_members(&self) -> Vec<(Option<String>, Member)> {
         let Some(text) = self.arguments.as_deref() else {
             return Vec::new();
         };
         match serde_json::from_str::<Members>(text) {
-            Ok(Members(members)) => members,
-            Err(_) => vec![(String::new(), Member(text.trim().to_owned()))],
+            Ok(Members(members)) => {
+                let named = |(name, value)| (Some(name), value);
+                members.into_iter().map(named).collect()
+            }
+            Err(_) => vec![(None, Member(text.trim().to_owned()))],
         }
     }
 
@@ -350,9 +369,24 @@ mod tests {
             (r#"{"a":"x\ny"}"#, r#"{"a":"x\r\ny"}"#),
             (r#"{"a":"x\ty"}"#, r#"{"a":"x    y"}"#),
             (r#"{"a":null}"#, r#"{"a":"null"}"#),
+            (r#""x""#, r#"{"":"x"}"#),
+            (r#"{"":"x"}"#, r#"{"\"\"":"x"}"#),
         ] {
             assert_ne!(shown(one), shown(other), "{one} {other}");
+            let either = |arguments: &str| {
+                let other = CallView::tool("y").with_json(arguments);
+                let either = CallView::tool("x").or_one_of_calls(vec![other]);
+                either.arguments_in_full()
+            };
+            assert_ne!(either(one), either(other), "{one} {other}");
         }
+        let one = CallView::tool("y: a").with_json(r#""x""#);
+        let other = CallView::tool("y").with_json(r#"{"a":"x"}"#);
+        let [one, other] = [one, other].map(|call| {
+            let either = CallView::tool("x").or_one_of_calls(vec![call]);
+            either.arguments_in_full()
+        });
+        assert_ne!(one, other);
         let plain = shown(r#"{"path":"/tmp/a b","n":1}"#);
         let values: Vec<_> = plain.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["/tmp/a b", "1"]);

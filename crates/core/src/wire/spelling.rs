@@ -17,6 +17,12 @@ pub fn is_nearly(name: &str, names: &[impl AsRef<str>]) -> bool {
         .any(|known| name != known && has_same_letters(name, known))
 }
 
+/// Returns whether the letters and digits of a name begin with those of another.
+pub fn starts_with_letters(name: &str, start: &str) -> bool {
+    let mut name = letters(name);
+    letters(start).all(|letter| name.next() == Some(letter))
+}
+
 /// Returns the letters and digits of a name, in lower case.
 pub(super) fn letters(name: &str) -> impl Iterator<Item = char> + '_ {
     name.chars().filter_map(letter)
@@ -115,5 +121,12 @@ mod tests {
             assert!(!is_nearly_bytes(far.as_bytes(), &known), "{far}");
         }
         assert!(!is_nearly_bytes(b"\xffmeta", &known));
+        assert!(
+            starts_with_letters("Tasks.get", "tasks/") && starts_with_letters("tasks", "tasks/")
+        );
+        assert!(
+            !starts_with_letters("task/s", "tasks/get")
+                && !starts_with_letters("mytasks", "tasks/")
+        );
     }
 }

@@ -156,7 +156,7 @@ impl Relay {
             Admission::Free => None,
             Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal.to_string())),
             Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(kind, *frame) => {
-                let why = "people approve this call, and they would not see all members of its params; leave out members that the protocol does not define";
+                let why = "people approve this call, and they would not see all members of it and of its params; leave out members that the protocol does not define";
                 Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Admission::Approve(approval) => {

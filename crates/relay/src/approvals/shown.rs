@@ -20,6 +20,13 @@ fn shown(kind: CallKind) -> &'static [&'static str] {
 
 /// Returns `true` if a call has no member beside those of the protocol, which an approver would not see.
 pub(super) fn has_only_shown(kind: CallKind, frame: Frame<'_>) -> bool {
+    let is_of_request = |(name, value): (&str, &RawValue)| match name {
+        "jsonrpc" => value.get() == r#""2.0""#,
+        _ => ["id", "method", "params"].contains(&name),
+    };
+    if !Members::read_text(frame.text(), "message").is_ok_and(|all| all.iter().all(is_of_request)) {
+        return false;
+    }
     let Some(params) = frame.params() else {
         return true;
     };
@@ -151,6 +158,25 @@ mod tests {
             r#""force""#,
         ] {
             assert!(!is_shown(task), "{task}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_no_member_beside_its_params() {
+        let is_shown = |members: &str| {
+            let call =
+                format!(r#"{{{members}"id":1,"method":"tools/call","params":{{"name":"rm"}}}}"#);
+            let index = FrameIndex::at(call.as_bytes()).unwrap();
+            has_only_shown(CallKind::Tool, Frame::of_text(&call, &index))
+        };
+        assert!(is_shown("") && is_shown(r#""jsonrpc":"2.0","#));
+        for unseen in [
+            r#""force":true,"#,
+            r#""_meta":{},"#,
+            r#""jsonrpc":"force","#,
+            r#""jsonrpc":{"force":true},"#,
+        ] {
+            assert!(!is_shown(unseen), "{unseen}");
         }
     }
 

@@ -444,6 +444,12 @@ fn a_member_that_no_approver_would_see_is_refused() {
         assert!(world.open_to_people().is_empty() && world.to_server.is_empty());
         assert!(world.to_client[0].1.contains("-32602"), "{unseen}");
     }
+    let (mut world, _) = admitting((revision, revision), approval());
+    world.client_sends(
+        r#"{"jsonrpc":"2.0","id":900,"method":"tools/call","force":true,"params":{"name":"t"}}"#,
+    );
+    assert!(world.open_to_people().is_empty() && world.to_server.is_empty());
+    assert!(world.to_client[0].1.contains("-32602"));
 }
 
 /// Asks for approval of every call, and lets `n` be changed.

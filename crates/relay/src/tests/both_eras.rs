@@ -301,6 +301,19 @@ fn under_rules_a_method_in_another_spelling_is_refused() {
         "Resources/Read",
         "Tasks/update",
         "tasks/Update",
+        "tools_call",
+        "tools.call",
+        "tools//call",
+        "/tools/call",
+        "toolsCall",
+        "tools/call\u{200b}",
+        "\u{feff}tools/call",
+        "to\u{ff4f}ls/call",
+        "tasks_get",
+        "tasks.other",
+        "tasks//list",
+        "Initialize",
+        "server.discover",
     ];
     for (has_rules, client) in [(true, PUSHED), (true, ROUNDS), (false, PUSHED)] {
         let mut world = in_session(client, has_rules);
@@ -312,6 +325,8 @@ fn under_rules_a_method_in_another_spelling_is_refused() {
                 assert_eq!(told(&mut world)["error"]["code"], -32601, "{method}");
             }
         }
+        request(&mut world, 98, "tools/callback", json!({}));
+        assert!(sent(&mut world).is_some());
         request(&mut world, 99, "Vendor/Thing ", json!({}));
         assert!(
             sent(&mut world).is_some(),

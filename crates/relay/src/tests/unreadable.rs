@@ -67,6 +67,11 @@ fn under_rules_a_response_that_some_reader_takes_for_a_question_ends_its_call() 
         error(r#""c\u006fde":-32042,"message":"m","x":NaN"#),
         error(r#""code":-32042,"message":"m","x":NaN"#),
         error(r#""code":-032042,"message":"m""#),
+        error(r#""code":4294935254,"message":"m""#),
+        error(r#""code":-4294999338,"message":"m""#),
+        error(r#""code":8589902550,"message":"m""#),
+        error(r#""code":4294935254.0,"message":"m""#),
+        error(r#""code":4.294935254e9,"message":"m""#),
         result(r#""result\u0054ype":"input_required","\ud800":1"#),
         result(r#""result\u0054ype":"input_required","x":NaN"#),
         result(r#""resultType":"input_required","x":NaN"#),
@@ -226,6 +231,50 @@ fn under_rules_errors_of_careless_servers_reach_the_client() {
             let mut world = session(rules(), PUSHED, server);
             let told = answered(&mut world, "tools/call", response);
             assert!(told.len() == 1 && told[0].contains("full"), "{told:?}");
+        }
+    }
+}
+
+/// Some readers end a line, or a frame, where others do not, or read what is no JSON.
+#[test]
+fn under_rules_a_frame_of_the_client_that_is_not_json_goes_nowhere() {
+    let call = r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"t"}}"#;
+    let separators = [
+        "\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}", "\u{1c}", "\u{1e}", "\u{a0}",
+        "\u{feff}",
+    ];
+    let mut frames: Vec<String> = separators
+        .iter()
+        .map(|end| format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"a":[{end}{call}{end}]}}}}"#))
+        .collect();
+    frames.extend(
+        [
+            r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":NaN}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"a":Infinity}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"result":{"a":[1,]}}"#,
+            "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\0\"}",
+            "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/list\",\"params\":{\"a\":\"\u{1}\"}}",
+        ]
+        .map(str::to_owned),
+    );
+    for has_rules in [true, false] {
+        for frame in &frames {
+            let rules = if has_rules {
+                rules()
+            } else {
+                RelaySettings::default()
+            };
+            let mut world = session(rules, PUSHED, PUSHED);
+            // What the server waits for.
+            world.server_sends(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
+            world.to_client.clear();
+            world.client_sends(frame);
+            assert_eq!(world.to_server.is_empty(), has_rules, "{frame:?}");
+            if has_rules {
+                let (_, told) = world.to_client.pop_front().expect("the client is told");
+                let told: Value = serde_json::from_str(&told).unwrap();
+                assert_eq!(told["error"]["code"], -32700, "{frame:?}: {told}");
+            }
         }
     }
 }
