@@ -119,10 +119,8 @@ impl Client {
             CallKind::Prompt => result["messages"] = json!([{"role": "user", "content": content}]),
             // A resource has no room for words that are not its own.
             CallKind::Resource => {
-                return {
-                    let error = ErrorResponse::new(-32000, text).with_data(mark);
-                    return error.to_response(id);
-                };
+                let error = ErrorResponse::new(-32000, text).with_data(mark);
+                return error.to_response(id);
             }
         }
         message::result(id, &members::raw_value(&self.own_result(result)))
