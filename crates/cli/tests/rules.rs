@@ -334,7 +334,7 @@ fn a_subject_of_another_issuer_than_that_of_the_login_is_nobody_of_the_file() {
 fn a_secret_in_the_file_is_not_shown_with_its_mistake() {
     for line in [
         r#"client-secret = "hunter2""#,
-        r#"client-secret = 'hunter2' # here"#,
+        r"client-secret = 'hunter2' # here",
         r#"client-secret = """hunter2"#,
         r#"deep = { client-secret = "hun\"ter2", modee = 1, api-key = "hunter2" }"#,
     ] {

@@ -68,6 +68,7 @@ var base = document.body.dataset.base;
 var form = document.querySelector("form[data-question]");
 var all = (selector, root = document) => [...root.querySelectorAll(selector)];
 var claimTimer = 0;
+var watching = false;
 remember();
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
@@ -76,6 +77,8 @@ countdown();
 if (form) question(form);
 var search = document.querySelector("[data-search]");
 if (search) queue(search);
+var watched = document.querySelector("[data-watch]");
+if (watched) watch(watched);
 if (document.body.dataset.events) listen();
 claimEnds();
 var push = document.querySelector("[data-push]");
@@ -406,7 +409,7 @@ function listen() {
     else await renewQuestion();
   };
   const update = () => {
-    if (document.hidden) {
+    if (document.hidden && !watching) {
       source?.close();
       source = null;
     } else if (!source) {
@@ -459,6 +462,8 @@ async function renewQueue() {
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
   search2.hidden = page.querySelector("[data-search]")?.hidden ?? search2.hidden;
+  if (Number(fresh.dataset.pending) > Number(old.dataset.pending)) notify(news.textContent);
+  old.dataset.pending = fresh.dataset.pending;
   document.title = page.title;
   badge(fresh.dataset.pending);
   if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
@@ -539,6 +544,47 @@ function claimEnds() {
   clearTimeout(claimTimer);
   const claim = form?.querySelector("[data-claim]");
   if (claim) claimTimer = setTimeout(renewTeam, Math.min(Number(claim.dataset.claim) + 500, 2 ** 31 - 1));
+}
+function watch(place) {
+  const [button, told] = place.children;
+  const key = `mcp-elicit notify ${base}`;
+  const chosen = (value) => {
+    try {
+      if (value === void 0) return localStorage.getItem(key) === "yes";
+      if (value) localStorage.setItem(key, "yes");
+      else localStorage.removeItem(key);
+    } catch {
+    }
+    return value;
+  };
+  if (!("Notification" in window)) return;
+  const set = (is) => {
+    watching = is;
+    button.setAttribute("aria-pressed", String(is));
+  };
+  place.hidden = false;
+  set(Notification.permission === "granted" && Boolean(chosen()));
+  button.addEventListener("click", async () => {
+    const wants = !watching;
+    if (wants && await Notification.requestPermission() !== "granted") {
+      told.textContent = "Notifications of this inbox are not allowed in this browser.";
+      return;
+    }
+    chosen(wants);
+    set(wants);
+    told.textContent = wants ? "You are notified when another question waits for you." : "";
+  });
+}
+function notify(body) {
+  if (!watching || !document.hidden) return;
+  try {
+    const shown = new Notification("Inbox", { body, tag: `mcp-elicit ${base}`, icon: `${base}/assets/icon-192.png` });
+    shown.addEventListener("click", () => {
+      window.focus();
+      shown.close();
+    });
+  } catch {
+  }
 }
 function badge(count) {
   if (count === void 0 || count === null || !document.querySelector("link[rel=manifest]")) return;

@@ -215,10 +215,9 @@ pub(crate) fn now_in(zone: TimeZone, at: Timestamp) -> Now {
 
 /// Returns the digests of the rules that ask for approval.
 fn approval_digests(rules: &Rules) -> HashSet<String> {
-    let approving = rules.rules().iter().filter_map(|rule| {
-        matches!(rule.decision(), Decision::Approve(_)).then(|| approval_digest(rule))
-    });
-    approving.collect()
+    let approving = rules.rules().iter();
+    let approving = approving.filter(|rule| matches!(rule.decision(), Decision::Approve(_)));
+    approving.map(approval_digest).collect()
 }
 
 /// Returns the digest of all rules and people, by which the audit tells them apart.

@@ -6,7 +6,7 @@ use super::*;
 
 /// All that a program finds out and does with these headers.
 struct Reached {
-    /// The pages and lists that it read.
+    /// The bodies of all that was read.
     read: String,
     /// The statuses of what was sent, by path.
     sent: Vec<(String, u16)>,

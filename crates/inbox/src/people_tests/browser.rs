@@ -223,6 +223,55 @@ async fn the_page_of_a_person_registers_the_worker_and_can_be_installed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_notifies_once_it_was_asked_to_and_nobody_looks_at_it() {
+    let rig = rig(1).await;
+    let Some(page) = browser("ada", Setup::default()).await else {
+        return;
+    };
+    let origin = address(&rig, "");
+    let granted = json!({"origin": origin, "permissions": ["notifications"]});
+    page.cdp("Browser.grantPermissions", granted).await;
+    page.open(&address(&rig, "/")).await;
+    page.at("[data-watch]:not([hidden])").await;
+    // What is shown is noted. Somebody else's window covers the page, or it is in another tab.
+    page.run(
+        "window.shown = []; window.asked = 0; const Real = window.Notification; \
+         window.Notification = class extends Real { \
+           constructor(title, more) { super(title, more); window.shown.push([title, more.body]); } \
+           static requestPermission() { window.asked += 1; return Real.requestPermission(); } }; \
+         Object.defineProperty(document, 'hidden', { get: () => window.away ?? false });",
+    )
+    .await;
+    let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let ask = async |number: u32| {
+        let asked = ["ada", "bob", "cy"].map(str::to_owned).to_vec();
+        let hour = Duration::from_hours(1);
+        let team = Team::new("deploys", "r", TeamCaller::default(), &plan(1), asked, hour);
+        let arguments = json!({"number": number}).to_string();
+        let plan = Some(team.to_plan().unwrap());
+        let id = sample::raised_with_form(&rig.record, plan, &arguments, &form).await;
+        id.unwrap();
+        page.shows(&format!("number: {number}")).await;
+    };
+    ask(1).await;
+    page.click("[data-watch] button").await;
+    page.at("[data-watch] [aria-pressed=true]").await;
+    // While the page is looked at, it says so itself.
+    ask(2).await;
+    assert_eq!(page.run("return window.shown").await, json!([]));
+    assert_eq!(page.run("return window.asked").await, json!(1));
+    page.run("window.away = true; document.dispatchEvent(new Event('visibilitychange'))")
+        .await;
+    ask(3).await;
+    let shown = json!([["Inbox", "4 questions are waiting for you"]]);
+    page.until("return window.shown.length > 0").await;
+    assert_eq!(page.run("return window.shown").await, shown);
+    page.click("[data-watch] button").await;
+    page.at("[data-watch] [aria-pressed=false]").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_worker_shows_what_a_push_service_delivers() {
     let rig = rig(1).await;
     let Some(page) = browser("ada", Setup::default()).await else {

@@ -12,6 +12,7 @@ const form = document.querySelector("form[data-question]");
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 let claimTimer = 0;
+let watching = false;
 remember();
 // What was just done is said once, not again when the page is loaded again.
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
@@ -22,6 +23,8 @@ countdown();
 if (form) question(form);
 const search = document.querySelector("[data-search]");
 if (search) queue(search);
+const watched = document.querySelector("[data-watch]");
+if (watched) watch(watched);
 if (document.body.dataset.events) listen();
 claimEnds();
 const push = document.querySelector("[data-push]");
@@ -384,7 +387,7 @@ function queue(search) {
 
 // ---- news from the server ----
 
-// Browsers allow few connections to one place, so only a page that is looked at holds one.
+// Browsers allow few connections to one place, so only a page that is looked at holds one, or that is to notify.
 function listen() {
   let source = null;
   let seen = null;
@@ -395,7 +398,7 @@ function listen() {
     else await renewQuestion();
   };
   const update = () => {
-    if (document.hidden) {
+    if (document.hidden && !watching) {
       source?.close();
       source = null;
     } else if (!source) {
@@ -451,6 +454,8 @@ async function renewQueue() {
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
   search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
+  if (Number(fresh.dataset.pending) > Number(old.dataset.pending)) notify(news.textContent);
+  old.dataset.pending = fresh.dataset.pending;
   document.title = page.title;
   badge(fresh.dataset.pending);
   if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
@@ -544,6 +549,52 @@ function claimEnds() {
   clearTimeout(claimTimer);
   const claim = form?.querySelector("[data-claim]");
   if (claim) claimTimer = setTimeout(renewTeam, Math.min(Number(claim.dataset.claim) + 500, 2 ** 31 - 1));
+}
+
+// ---- notifications of an open page ----
+
+// Asked for by a press only. The choice is this browser's, for every page of the list.
+function watch(place) {
+  const [button, told] = place.children;
+  const key = `mcp-elicit notify ${base}`;
+  const chosen = (value) => {
+    try {
+      if (value === undefined) return localStorage.getItem(key) === "yes";
+      if (value) localStorage.setItem(key, "yes");
+      else localStorage.removeItem(key);
+    } catch {
+      // Storage that is switched off: the choice is this page's.
+    }
+    return value;
+  };
+  if (!("Notification" in window)) return;
+  const set = (is) => {
+    watching = is;
+    button.setAttribute("aria-pressed", String(is));
+  };
+  place.hidden = false;
+  set(Notification.permission === "granted" && Boolean(chosen()));
+  button.addEventListener("click", async () => {
+    const wants = !watching;
+    if (wants && await Notification.requestPermission() !== "granted") {
+      told.textContent = "Notifications of this inbox are not allowed in this browser.";
+      return;
+    }
+    chosen(wants);
+    set(wants);
+    told.textContent = wants ? "You are notified when another question waits for you." : "";
+  });
+}
+
+// No more than that something waits: whoever sees the screen reads it.
+function notify(body) {
+  if (!watching || !document.hidden) return;
+  try {
+    const shown = new Notification("Inbox", { body, tag: `mcp-elicit ${base}`, icon: `${base}/assets/icon-192.png` });
+    shown.addEventListener("click", () => { window.focus(); shown.close(); });
+  } catch {
+    // Some telephones show notifications of installed apps only.
+  }
 }
 
 // ---- notifications and the installed app ----
