@@ -231,7 +231,13 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     let eve = workspace.deliver(&inbox, click("UEVE", approve)).await;
     assert_eq!(eve["status"], 200);
     let told = workspace.calls("chat.postEphemeral", 1).await;
-    assert!(told[0].to_string().contains("names nobody"), "{}", told[0]);
+    assert!(
+        told[0]
+            .to_string()
+            .contains("No person in the gateway's file"),
+        "{}",
+        told[0]
+    );
     let reply = workspace.deliver(&inbox, click("UOPS1", approve)).await;
     assert_eq!(reply, json!({"status": 200, "body": null}));
 

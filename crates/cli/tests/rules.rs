@@ -508,9 +508,5 @@ fn every_file_in_the_guide_passes_the_check() {
         .join("\n");
     let ran = run(&["rules", "check", "-"], example.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(
-        help.stdout.contains("puts them in force"),
-        "{}",
-        help.stdout
-    );
+    assert!(help.stdout.contains("applies them"), "{}", help.stdout);
 }

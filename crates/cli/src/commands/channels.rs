@@ -28,8 +28,8 @@ Examples:
   mcp-elicit channels retry 4f1c9a0b
   mcp-elicit channels retry --all
 
-Messages are retried until the question's deadline (webhooks: three days): `waiting` lists them. They
-fail after that, or when the receiver rejects them permanently. Reasons, among others:
+Messages are retried until the question's deadline (webhooks: three days): `waiting` lists them.
+They fail after that, or when the receiver rejects them permanently. Reasons, among others:
   unreachable     nothing answers at the receiver's address
   tls             the receiver's certificate is not trusted
   credentials     the password or token is refused
@@ -41,8 +41,8 @@ fail after that, or when the receiver rejects them permanently. Reasons, among o
                   gateway's file any more
   too-late        its time was over before it could be sent
 
-The gateway that uses this state folder sends retries. A message about a question that has ended is
-skipped.";
+The gateway that uses this state folder sends retries. A message about a question that has ended
+is skipped.";
 
 /// List messages to people and programs that could not be sent, or not yet, and send them again
 #[derive(Debug, Args)]
