@@ -22,6 +22,7 @@ use super::question_store::{
 use super::router::{self, AppState, go, page, posted, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
 use super::stepper::{Direction, stepped};
+use super::streams::LoginCheck;
 use super::team::{TeamAct, TeamResult};
 use super::viewer::Viewer;
 use super::{notices, page_model};
@@ -31,6 +32,7 @@ use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 pub(super) async fn act<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
+    login: Option<Extension<LoginCheck>>,
     Path((id, act)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -40,6 +42,10 @@ pub(super) async fn act<D: QuestionStore>(
         Ok(posted) => posted,
         Err(response) => return response,
     };
+    // The login may have ended while the form was on its way.
+    if login.is_some_and(|Extension(login)| !login.is_live()) {
+        return page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None));
+    }
     let Some(id) = QuestionId::new(id) else {
         return unknown(site, &viewer);
     };

@@ -154,7 +154,7 @@ async fn guard<D: QuestionStore>(
     } else if is_inside {
         match site.by(headers) {
             Some(by) => {
-                if request.uri().path().ends_with("/events") {
+                if !reading || request.uri().path().ends_with("/events") {
                     let (site, headers) = (Arc::clone(site), headers.clone());
                     let login = LoginCheck::new(move || site.has_session(&headers));
                     request.extensions_mut().insert(login);
@@ -402,6 +402,7 @@ mod tests {
 
     use super::*;
     use crate::web::memory::Questions;
+    use crate::web::sessions::{MemorySessions, SessionStore as _, SessionTable};
     use crate::web::{ConnectionBounds, serve};
 
     async fn get(at: std::net::SocketAddr, path: &str, cookie: &str) -> String {
@@ -413,6 +414,54 @@ mod tests {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
         reply
+    }
+
+    /// Reads until the head of a response has come.
+    async fn head(stream: &mut TcpStream) -> String {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            bytes.push(stream.read_u8().await.unwrap());
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_form_whose_session_ends_on_its_way_does_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let sessions = Arc::new(MemorySessions::new().unwrap());
+        let site = Site::loopback(at).unwrap();
+        let site = site.with_sessions(sessions.clone()).unwrap();
+        let (login, base) = (site.login_link().unwrap(), site.base.clone());
+        let app = router(Arc::new(Questions::default()), site);
+        let bounds = ConnectionBounds::default();
+        tokio::spawn(serve(listener, app, bounds, std::future::pending()));
+        let path = login.split_once(&at.to_string()).unwrap().1;
+        let entered = get(at, path, "").await;
+        let cookie = entered.split_once("set-cookie: ").unwrap().1;
+        let cookie = cookie.split(';').next().unwrap();
+
+        let id = "0".repeat(32);
+        for (ends, status) in [(false, 403), (true, 401)] {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            let request = format!(
+                "POST {base}/q/{id}/decline HTTP/1.1\r\nHost: {at}\r\nOrigin: http://{at}\r\nCookie: {cookie}\r\nConnection: close\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            assert!(head(&mut stream).await.starts_with("HTTP/1.1 100"));
+            if ends {
+                let mut end = |table: &mut SessionTable| {
+                    *table = SessionTable::new()?;
+                    Ok(())
+                };
+                sessions.change(&mut end).unwrap();
+            }
+            stream.write_all(b"csrf=x").await.unwrap();
+            let status = format!("HTTP/1.1 {status}");
+            let reply = head(&mut stream).await;
+            assert!(reply.starts_with(&status), "{reply}");
+        }
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ const MOST_OF_ONE: usize = 32;
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 /// Tells whether the login of a request goes on. A layer outside of the [`router`](super::router) puts it into the extensions of
-/// a request; streams of events end with it.
+/// a request. Streams of events end with it, and a form that arrives after its end does nothing.
 #[derive(Clone)]
 pub struct LoginCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 

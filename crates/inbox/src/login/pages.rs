@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::LoginMode;
 use super::request_session::Gate;
 use super::table::LoginSession;
-use super::table::devices::{self, Device, DeviceKeys};
+use super::table::devices::{self, Device, DeviceKeys, DeviceRefused};
 use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
@@ -144,7 +144,8 @@ impl PostError {
     }
 }
 
-/// Returns the person who sent a request from a page of ours. [`check_token`] comes next.
+/// Returns the person who sent a request from a page of ours, once its body is there: the session may have ended while that was on its
+/// way. [`check_token`] comes next.
 fn poster(
     gate: &Gate,
     viewer: Option<Extension<Viewer>>,
@@ -154,6 +155,7 @@ fn poster(
         return Err(PostError::OtherSite);
     }
     let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
+    let signed_in = signed_in.filter(|signed_in| gate.is_live(signed_in));
     signed_in.ok_or(PostError::NotSignedIn)
 }
 
@@ -399,7 +401,7 @@ async fn add_device(
         .logins
         .add_device(&signed_in, browser, before, &keys, (gate.clock)());
     match added {
-        Ok(Some(added)) => {
+        Ok(Ok(added)) => {
             tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
             note_devices(&gate, Event::DeviceRemoved, &signed_in, &added.replaced).await;
             let actor = signed_in.actor();
@@ -415,7 +417,11 @@ async fn add_device(
             }
             response
         }
-        Ok(None) => told(
+        Ok(Err(DeviceRefused::SessionEnded)) => {
+            let error = PostError::NotSignedIn;
+            told(error.status(), error.line())
+        }
+        Ok(Err(DeviceRefused::TooMany)) => told(
             StatusCode::SERVICE_UNAVAILABLE,
             "There are too many devices. Try again later.",
         ),

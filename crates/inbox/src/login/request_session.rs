@@ -253,31 +253,28 @@ impl Gate {
         }
     }
 
-    /// Returns the check of a login that has been found to be good: the session goes on, or where there is none, the person may log in.
-    fn login_check(self: &Arc<Self>, viewer: &SignedIn) -> LoginCheck {
-        let (gate, viewer) = (self.clone(), viewer.clone());
-        LoginCheck::new(move || {
-            let rules = (gate.rules)();
-            let (admission, now) = (gate.admission(&rules), (gate.clock)());
-            let is_live = if viewer.session == NO_SESSION {
-                let identity = Identity {
-                    issuer: viewer.issuer.clone(),
-                    subject: viewer.subject.clone(),
-                    name: String::new(),
-                    mail: viewer.mail.clone(),
-                    claims: viewer.claims.clone(),
-                    sid: None,
-                    auth_at: None,
-                };
-                let known = gate.logins.recognize(&identity, admission, now);
-                known.map(|known| known.is_ok_and(|known| known.person == viewer.person))
-            } else {
-                gate.logins.is_live(&viewer.session, admission, now)
+    /// Returns `true` while a login that has been found to be good goes on: its session, or where there is none, the person may log in.
+    pub(super) fn is_live(&self, viewer: &SignedIn) -> bool {
+        let rules = (self.rules)();
+        let (admission, now) = (self.admission(&rules), (self.clock)());
+        let is_live = if viewer.session == NO_SESSION {
+            let identity = Identity {
+                issuer: viewer.issuer.clone(),
+                subject: viewer.subject.clone(),
+                name: String::new(),
+                mail: viewer.mail.clone(),
+                claims: viewer.claims.clone(),
+                sid: None,
+                auth_at: None,
             };
-            is_live.unwrap_or_else(|error| {
-                tracing::error!(%error, "the logins cannot be read");
-                false
-            })
+            let known = self.logins.recognize(&identity, admission, now);
+            known.map(|known| known.is_ok_and(|known| known.person == viewer.person))
+        } else {
+            self.logins.is_live(&viewer.session, admission, now)
+        };
+        is_live.unwrap_or_else(|error| {
+            tracing::error!(%error, "the logins cannot be read");
+            false
         })
     }
 
@@ -488,18 +485,20 @@ pub(crate) async fn identify(
         },
     };
     if let Some(mut viewer) = viewer {
+        let is_asked_again =
+            *request.method() != Method::GET || request.uri().path().ends_with("/events");
         let rules = (gate.rules)();
         let entry = rules.people().people.get(&viewer.person);
         if let Some(name) = entry.and_then(|entry| entry.name.clone()) {
             viewer.name = name;
         }
-        if request.uri().path().ends_with("/events") {
-            let login = gate.login_check(&viewer);
+        let viewer = Arc::new(viewer);
+        if is_asked_again {
+            let (gate, viewer) = (gate.clone(), viewer.clone());
+            let login = LoginCheck::new(move || gate.is_live(&viewer));
             request.extensions_mut().insert(login);
         }
-        request
-            .extensions_mut()
-            .insert(Viewer::Person(Arc::new(viewer)));
+        request.extensions_mut().insert(Viewer::Person(viewer));
     }
     let mut response = next.run(request).await;
     if let Some(cookie) = cookie.and_then(|cookie| gate.set_cookie(&cookie)) {

@@ -311,7 +311,6 @@ impl LoginTable {
     }
 
     /// Returns `true` if there is a session of this public name, which may have ended.
-    #[cfg(any(test, feature = "teams"))]
     pub(crate) fn has_session(&self, id: &str) -> bool {
         self.sessions.iter().any(|session| session.id() == id)
     }

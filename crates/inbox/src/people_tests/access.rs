@@ -4,6 +4,7 @@ use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
 use mcp_elicit_record::timeline::TimelineKind;
 
 use super::*;
+use crate::login::table::LoginSession;
 
 /// The table of roles, cell by cell, over the pages.
 #[tokio::test]
@@ -427,6 +428,75 @@ async fn who_is_bound_to_a_subject_is_in_the_audit_and_nobody_else_becomes_them(
     assert!(logins.unbind("fay").unwrap());
     assert_eq!(enter("s-2").await, 200);
     assert_eq!(audited(&rig, "person-bound").await.len(), 2);
+}
+
+/// Sends the head of a request, and returns once the server waits for the body.
+async fn begun(who: &Person<'_>, path: &str, body: &str) -> tokio::net::TcpStream {
+    let (host, cookie) = (&who.rig.host, &who.cookie);
+    let mut stream = tokio::net::TcpStream::connect(host.as_str()).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-User: {}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\nConnection: close\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        who.name,
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut told = Vec::new();
+    while !told.ends_with(b"\r\n\r\n") {
+        told.push(stream.read_u8().await.unwrap());
+    }
+    assert!(told.starts_with(b"HTTP/1.1 100"), "{path}");
+    stream
+}
+
+#[tokio::test]
+async fn a_session_that_ends_while_a_body_is_on_its_way_does_nothing() {
+    let rig = rig(1).await;
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    let other = Person::enter(&rig, "ada").await;
+    let account = other.get("/account").await;
+    let keys = r#""endpoint":"https://push.example.com/1","keys":{"p256dh":"p","auth":"a"}"#;
+    let device = format!(r#"{{"csrf":"{}",{keys}}}"#, account.csrf());
+    let added = other.post("/account/devices", &device).await;
+    assert_eq!(added.status, 204, "{}", added.body);
+    let table = logins.table().unwrap();
+    let device = table.devices_of("ada").next().unwrap();
+    let (device, first) = (device.id(), device.session());
+    for path in [
+        other.question("/decline"),
+        other.question("/comment"),
+        "/account/devices".to_owned(),
+        "/account/devices/end".to_owned(),
+        "/account/end".to_owned(),
+        "/logout".to_owned(),
+    ] {
+        let ada = Person::enter(&rig, "ada").await;
+        let token = ada.get("/account").await.csrf();
+        let body = match path.as_str() {
+            "/account/devices" => format!(r#"{{"csrf":"{token}",{keys}}}"#),
+            "/account/devices/end" => format!("csrf={token}&device={device}"),
+            "/account/end" => format!("csrf={token}&session={first}"),
+            "/logout" => format!("csrf={token}"),
+            _ => {
+                let csrf = ada.get(&ada.question("")).await.csrf();
+                format!("csrf={csrf}&version=0&drop=yes&text=hello")
+            }
+        };
+        let mut stream = begun(&ada, &path, &body).await;
+        let own = |session: &LoginSession| session.person() == "ada" && session.id() != first;
+        assert_eq!(logins.end(own).unwrap().sessions.len(), 1, "{path}");
+        let before = std::fs::read(rig.folder.path().join("inbox.logins")).unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        let to_login = reply.starts_with("HTTP/1.1 303") && reply.contains("location: /login\r\n");
+        assert!(reply.starts_with("HTTP/1.1 401") || to_login, "{path}: {reply}");
+        let after = std::fs::read(rig.folder.path().join("inbox.logins")).unwrap();
+        assert!(before == after, "{path}");
+    }
+    let row = rig.record.find(&rig.id).await.unwrap().unwrap();
+    assert!(row.lifecycle.is_open());
+    assert!(!other.get(&other.question("")).await.body.contains("hello"));
 }
 
 #[tokio::test]

@@ -51,6 +51,17 @@ impl fmt::Debug for AddedDevice {
     }
 }
 
+/// A device that was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceRefused {
+    /// The session of its person has been ended.
+    #[error("the session has been ended")]
+    SessionEnded,
+    /// There are too many devices.
+    #[error("there are too many devices")]
+    TooMany,
+}
+
 /// The beginning of a device among the recipients of the record's messages.
 const RECIPIENT: &str = "device:";
 
@@ -199,7 +210,7 @@ impl LoginTable {
 }
 
 impl Logins {
-    /// Adds the browser of a person as a device, in the place of what was known of it; `None` where there are too many devices.
+    /// Adds the browser of a person as a device, in the place of what was known of it; or returns the refusal.
     ///
     /// # Errors
     /// When the file cannot be read or written, or there is no randomness.
@@ -210,10 +221,13 @@ impl Logins {
         before: Option<&str>,
         keys: &DeviceKeys,
         now: Timestamp,
-    ) -> io::Result<Option<AddedDevice>> {
+    ) -> io::Result<Result<AddedDevice, DeviceRefused>> {
         let cookie = format!("{}{}", random_id()?, random_id()?);
         let before = before.map(hash);
         self.0.change(|table| {
+            if !table.has_session(&who.session) {
+                return Ok(Err(DeviceRefused::SessionEnded));
+            }
             // The endpoint is the browser's, whoever was signed in there.
             let mut replaced = taken(&mut table.devices, |device| {
                 device.keys.endpoint == keys.endpoint || Some(&device.digest) == before.as_ref()
@@ -229,7 +243,7 @@ impl Logins {
                 }
             }
             if table.devices.len() >= MOST {
-                return Ok(None);
+                return Ok(Err(DeviceRefused::TooMany));
             }
             let device = Device {
                 digest: hash(&cookie),
@@ -245,7 +259,7 @@ impl Logins {
             let id = device.id().to_owned();
             table.devices.push(device);
             let cookie = cookie.clone();
-            Ok(Some(AddedDevice {
+            Ok(Ok(AddedDevice {
                 cookie,
                 id,
                 replaced,
@@ -253,8 +267,8 @@ impl Logins {
         })
     }
 
-    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same. It ends otherwise, and is
-    /// returned.
+    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same and their session has not
+    /// been ended meanwhile. It ends otherwise, and is returned.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -269,8 +283,10 @@ impl Logins {
             return Ok(Vec::new());
         }
         self.0.change(|table| {
+            let has_ended = !table.has_session(&who.session);
             let ended = taken(&mut table.devices, |device| {
-                device.digest == digest && !device.is_of(&who.person, &who.issuer, &who.subject)
+                device.digest == digest
+                    && (has_ended || !device.is_of(&who.person, &who.issuer, &who.subject))
             });
             let sid = table.sid_of(&who.session);
             for device in &mut table.devices {
@@ -481,6 +497,25 @@ mod tests {
         let ended = logins.end_by_token("i", Some("ada"), None, "t", START);
         assert!(ended.unwrap().is_some());
         assert_eq!(of("ada"), 0, "signed out everywhere");
+    }
+
+    #[test]
+    fn a_session_that_was_ended_leaves_no_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::at(folder.path().join("logins"));
+        let rules = Rules::parse(FILE).unwrap();
+        let (_, ada) = log_in(&logins, &rules, "ada", None);
+        let added = logins.add_device(&ada, "b", None, &keys(1), START);
+        let device = added.unwrap().unwrap().cookie;
+        let (_, again) = log_in(&logins, &rules, "ada", None);
+        logins.end(|session| session.id() == again.session).unwrap();
+        let refused = logins.add_device(&again, "b", None, &keys(2), START);
+        assert_eq!(refused.unwrap().err(), Some(DeviceRefused::SessionEnded));
+        assert_eq!(logins.table().unwrap().devices_of("ada").count(), 1);
+        // Ended between the login and the look at the device of its browser.
+        let ended = logins.device_signed_in(&device, &again).unwrap();
+        assert_eq!(ended.len(), 1);
+        assert_eq!(logins.table().unwrap().devices_of("ada").count(), 0);
     }
 
     #[test]
