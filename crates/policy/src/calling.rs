@@ -1,7 +1,5 @@
 //! The callers of calls, and the people of the file who they are. The gateway and `rules simulate` identify callers here.
 
-use std::collections::BTreeSet;
-
 use crate::facts::{Caller, CallerKind};
 use crate::people::People;
 use crate::rules::CALLER_UNKNOWN;
@@ -91,13 +89,27 @@ impl People {
                 )
             }),
         };
-        let mut groups: BTreeSet<String> = claims.iter().cloned().collect();
-        groups.extend(self.groups_of(person, claims));
+        let groups = self.groups_of_caller(person, claims);
         let person = person.to_owned();
         IdentifiedCaller {
             caller: Caller { person, ..caller },
-            groups: groups.into_iter().collect(),
+            groups,
             unmatched,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Rules;
+
+    #[test]
+    fn a_claim_with_the_name_of_a_group_of_the_file_makes_nobody_its_member() {
+        let file = "[people.ada]\nmail = \"ada@example.com\"\n[groups]\ntrusted = [\"ada\"]\nleads = { claim = \"x-leads\" }\n";
+        let rules = Rules::parse(file).unwrap();
+        let claims = ["trusted", "x-leads", "other"].map(str::to_owned);
+        let groups = rules.people().groups_of_caller("", &claims);
+        assert_eq!(groups, ["leads", "other", "x-leads"]);
+        assert_eq!(rules.people().groups_of_caller("ada", &[]), ["trusted"]);
     }
 }

@@ -136,7 +136,7 @@ impl People {
 
     /// Returns the person with this subject, else with this verified mail address if no subject is known of that person.
     pub fn find(&self, subject: &str, mail: &str) -> Option<&str> {
-        let mail = mail.to_lowercase();
+        let mail = mail.to_ascii_lowercase();
         let by_subject = |person: &PersonEntry| {
             !subject.is_empty() && person.subject.as_deref() == Some(subject)
         };
@@ -180,6 +180,17 @@ impl People {
             group.people().any(|name| name == person) || group.is_claimed_by(claims)
         });
         member.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns the groups of a caller as conditions see them: those of the file, and other values of the claim. A value that is the name
+    /// of a group of the file makes nobody a member of it: the file says who is.
+    pub fn groups_of_caller(&self, person: &str, claims: &[String]) -> Vec<String> {
+        let mut groups: BTreeSet<String> = self.groups_of(person, claims).into_iter().collect();
+        let others = claims
+            .iter()
+            .filter(|claim| !self.groups.contains_key(*claim));
+        groups.extend(others.cloned());
+        groups.into_iter().collect()
     }
 
     /// Returns the people of the file whom these addressees come to. A claim may add more.

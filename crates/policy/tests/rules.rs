@@ -850,6 +850,11 @@ fn the_people_of_a_file_are_found() {
     let people = rules.people();
     assert_eq!(people.find("", "Ada@Example.com"), Some("ada"));
     assert_eq!(people.find("", ""), None);
+    // The sign for kelvin is another letter: `k` in lower case, and another mailbox.
+    let kelvin = PEOPLE.replace("ada@example.com", "kit@example.com");
+    let kelvin = Rules::parse(&kelvin).unwrap();
+    assert_eq!(kelvin.people().find("", "Kit@example.com"), Some("ada"));
+    assert_eq!(kelvin.people().find("", "\u{212a}it@example.com"), None);
     assert_eq!(people.groups_of("ada", &[]), ["all", "ops"]);
     assert!(people.is_member("leads", "cy", &["gateway-leads".to_owned()]));
     assert!(!people.is_member("leads", "cy", &[]));

@@ -348,7 +348,7 @@ pub fn digest_of(content: Option<&str>) -> Digest {
 
 /// Returns the digest of a mail address, by which two names of one person are told: the record keeps no address.
 pub fn mail_digest(mail: &str) -> String {
-    let digest = Sha256::digest(format!("mail {}", mail.to_lowercase()));
+    let digest = Sha256::digest(format!("mail {}", mail.to_ascii_lowercase()));
     HEXLOWER.encode(&digest)
 }
 
@@ -629,4 +629,22 @@ fn entry(event: Event, row: &Row, now: Timestamp, members: Value) -> String {
         entry.extend(members);
     }
     entry.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mail_digest;
+
+    #[test]
+    fn a_letter_that_only_looks_alike_is_of_another_mailbox() {
+        assert_eq!(
+            mail_digest("Kim@example.com"),
+            mail_digest("kim@EXAMPLE.com")
+        );
+        // The sign for kelvin is `k` in lower case.
+        assert_ne!(
+            mail_digest("\u{212a}im@example.com"),
+            mail_digest("kim@example.com")
+        );
+    }
 }

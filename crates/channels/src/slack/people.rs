@@ -108,7 +108,10 @@ fn member(user: &Value, team: &str) -> Option<SlackUser> {
     if !is_member {
         return None;
     }
-    let mail = user["profile"]["email"].as_str()?.trim().to_lowercase();
+    let mail = user["profile"]["email"]
+        .as_str()?
+        .trim()
+        .to_ascii_lowercase();
     let zone = user["tz"]
         .as_str()
         .and_then(|name| TimeZone::get(name).ok());
@@ -135,6 +138,11 @@ mod tests {
         let found = member(&sound, "T1").unwrap();
         assert_eq!(found.mail, "ops-1@example.com");
         assert!(!format!("{found:?}").contains("ops-1"));
+        // The sign for kelvin is `k` in lower case, and makes another mailbox.
+        let mut kelvin = sound.clone();
+        kelvin["profile"]["email"] = "\u{212a}im@example.com".into();
+        let found = member(&kelvin, "T1").unwrap();
+        assert_eq!(found.mail, "\u{212a}im@example.com");
         assert!(member(&sound, "T2").is_none());
         for flag in [
             "deleted",

@@ -490,7 +490,10 @@ async fn a_session_that_ends_while_a_body_is_on_its_way_does_nothing() {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
         let to_login = reply.starts_with("HTTP/1.1 303") && reply.contains("location: /login\r\n");
-        assert!(reply.starts_with("HTTP/1.1 401") || to_login, "{path}: {reply}");
+        assert!(
+            reply.starts_with("HTTP/1.1 401") || to_login,
+            "{path}: {reply}"
+        );
         let after = std::fs::read(rig.folder.path().join("inbox.logins")).unwrap();
         assert!(before == after, "{path}");
     }

@@ -166,7 +166,7 @@ impl People {
             let (mail, subject, user) = (text("mail"), text("subject"), text("local-user"));
             let shown = text("name");
             let (quiet, digest, time_zone) = (text("quiet"), text("digest"), text("time-zone"));
-            let mail = mail.map(|(mail, at)| (mail.to_lowercase(), at));
+            let mail = mail.map(|(mail, at)| (mail.to_ascii_lowercase(), at));
             if let Some((mail, at)) = &mail {
                 let parts = mail.split_once('@');
                 if !parts.is_some_and(|(local, host)| {
