@@ -165,7 +165,9 @@ impl Rig {
                 if call["body"]["view"]["callback_id"] == "answer" {
                     return true;
                 }
-                if text.contains("not addressed to you") || text.contains("names nobody") {
+                if text.contains("not addressed to you")
+                    || text.contains("No person in the gateway's file")
+                {
                     return false;
                 }
             }
