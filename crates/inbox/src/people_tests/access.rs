@@ -634,7 +634,7 @@ async fn the_page_after_a_logout_behind_a_proxy_signs_nobody_in_again() {
     assert_eq!(out.header("location"), Some("/logged-out"));
     let page = get(&rig, "ada", "/logged-out", "").await;
     assert_eq!((page.status, page.cookie()), (200, None));
-    assert!(page.body.contains("signs you in again"), "{}", page.body);
+    assert!(page.body.contains("logs you in again"), "{}", page.body);
     assert_eq!(audited(&rig, "sign-in").await.len(), 1);
     // From elsewhere, there is no page.
     let head = format!("GET /logged-out HTTP/1.1\r\nHost: {}\r\n", rig.host);

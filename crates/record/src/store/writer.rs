@@ -50,6 +50,10 @@ struct Shared {
 }
 
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they say different things about different parts of the queue"
+)]
 struct Queue {
     waiting: VecDeque<Entry>,
     /// `true` if somebody waits for what is in it.

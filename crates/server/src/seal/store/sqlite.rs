@@ -71,10 +71,10 @@ impl SqliteStore {
     }
 
     /// Does this with the file, on a thread that may wait for the disk.
-    fn on_file<'a, T: Send + 'static>(
-        &'a self,
+    fn on_file<T: Send + 'static>(
+        &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreFuture<'a, T> {
+    ) -> StoreFuture<'_, T> {
         let connection = self.connection.clone();
         Box::pin(on_a_thread(move || {
             work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
