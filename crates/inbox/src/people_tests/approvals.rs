@@ -198,8 +198,8 @@ async fn the_course_says_whether_arguments_were_changed_or_put_back() {
         Person::enter(&rig, "ada").await,
         Person::enter(&rig, "bob").await,
     );
-    approve(&ada, "&f0=base&f1=3&f2=0").await;
-    approve(&bob, "&f0=moon&f1=3&f2=0").await;
+    approve(&ada, "&f0=base&f1=3&f2=1").await;
+    approve(&bob, "&f0=moon&f1=3&f2=1").await;
     let course = history(&ada.get(&ada.question("")).await);
     let approved = course.iter().filter(|line| line.contains("approved"));
     assert_eq!(
