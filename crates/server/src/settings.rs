@@ -222,7 +222,7 @@ impl ServerSettings {
     /// ```
     /// use mcp_elicit_server::ServerSettings;
     ///
-    /// let settings = ServerSettings::new().refusal_text(|refusal| format!("{} Do not ask again.", refusal.said));
+    /// let settings = ServerSettings::new().refusal_text(|refusal| format!("{} Do not ask again.", refusal.reply));
     /// ```
     #[must_use]
     pub fn refusal_text(
