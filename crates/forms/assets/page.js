@@ -462,7 +462,7 @@ async function renewQueue() {
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
   search2.hidden = page.querySelector("[data-search]")?.hidden ?? search2.hidden;
-  if (Number(fresh.dataset.pending) > Number(old.dataset.pending)) notify(news.textContent);
+  if (Number(fresh.dataset.pending) > Number(old.dataset.pending)) notify(news.dataset.waiting);
   old.dataset.pending = fresh.dataset.pending;
   document.title = page.title;
   badge(fresh.dataset.pending);

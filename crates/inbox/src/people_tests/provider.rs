@@ -427,9 +427,8 @@ async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
     issuer.set_down(true);
     let login = format!("http://{}/login", rig.host);
     let refused = async {
-        let mut other = Browser::default();
         loop {
-            let begun = other.request("GET", &login, "").await;
+            let begun = Browser::default().request("GET", &login, "").await;
             if begun.status != 303 {
                 return begun;
             }
