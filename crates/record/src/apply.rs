@@ -11,7 +11,7 @@ use mcp_elicit_core::lifecycle::{Delivery, Transition};
 
 use super::row::{Rejected, RowChange};
 use super::{Record, RecordError, TRIES, Verdict};
-use crate::store::{Row, Store as _};
+use crate::store::{Change, Row, Store as _};
 
 /// The time at which a change is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,15 +144,31 @@ impl Record {
             // Known to be there before it is: the same call may come at once.
             self.presence.may_hold(&next.binding);
         }
-        if !self.store.change(vec![stepped.into_write()]).await? {
-            return Ok(Attempt::Conflict);
+        let follow = || {
+            self.effects(&next.id, change);
+            if matches!(change, RowChange::Step { .. }) {
+                self.remember(next);
+            }
+        };
+        let made = self.commit(vec![stepped.into_write()], follow).await?;
+        Ok(made.map_or(Attempt::Conflict, |()| Attempt::Done))
+    }
+
+    /// Makes the changes, all or none, where every row has the version that was seen. Then does what follows from them, and
+    /// tells those who watch.
+    ///
+    /// Returns `None` where another change was first.
+    pub(super) async fn commit<T>(
+        &self,
+        changes: Vec<Change>,
+        follow: impl FnOnce() -> T + Send,
+    ) -> Result<Option<T>, RecordError> {
+        if !self.store.change(changes).await? {
+            return Ok(None);
         }
-        self.effects(&next.id, change);
+        let followed = follow();
         self.changed();
-        if matches!(change, RowChange::Step { .. }) {
-            self.remember(next);
-        }
-        Ok(Attempt::Done)
+        Ok(Some(followed))
     }
 
     /// Ends a row that nothing but the clock, or a look at it, has ended.

@@ -51,7 +51,7 @@ impl Record {
         row.exclusive = true;
         let recorded = Recorded::new(&row);
         live.known = Some(Box::new(KnownRow {
-            audit: vec![audit::entry(audit::Event::Asked, &row, self.now())],
+            audit: vec![audit::step_entry(audit::Event::Asked, &row, self.now())],
             row,
             written: None,
             answer: None,
@@ -86,7 +86,7 @@ impl Record {
         let binding = row.binding.clone();
         // Known before it is written: an answer from another process must find who waits.
         self.live().insert(row.id.clone(), live);
-        let entry = audit::entry(audit::Event::Asked, &row, self.now());
+        let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
         if let Err(fault) = self.store.insert(row, entry).await {
             // It may be there all the same.

@@ -13,7 +13,7 @@ use mcp_elicit_core::question::result_json;
 use super::known::KnownRow;
 use super::row::{RowChange, Values};
 use super::{Applied, Record, RecordError, Verdict, associated_data, audit};
-use crate::store::{Change, Durability, Row, Store as _, Write};
+use crate::store::{Change, Durability, Row, Write};
 
 /// The part of an answer on its way to the server that the store does not have.
 #[derive(Clone)]
@@ -127,27 +127,25 @@ impl Record {
             all.push(taken);
         }
         let changes = all.iter().map(Taken::change).collect();
-        if !self.store.change(changes).await? {
-            return Ok(None);
-        }
-        let mut live = self.live();
-        let mut replies = Vec::with_capacity(ids.len());
-        for (id, taken) in ids.iter().zip(all) {
-            if let Some(transit) = taken.transit {
-                self.in_transit().insert(id.clone(), transit);
+        let follow = || {
+            let mut live = self.live();
+            let mut replies = Vec::with_capacity(ids.len());
+            for (id, taken) in ids.iter().zip(all) {
+                if let Some(transit) = taken.transit {
+                    self.in_transit().insert(id.clone(), transit);
+                }
+                if let Some(act) = taken.act {
+                    self.effects(id, &RowChange::step(act));
+                }
+                self.effects(id, &RowChange::step(Transition::Deliver));
+                if let Some(promise) = live.remove(id).and_then(|live| live.promise) {
+                    let _the_person_has_left = promise.send(Ok(Verdict::Won));
+                }
+                replies.push(taken.reply);
             }
-            if let Some(act) = taken.act {
-                self.effects(id, &RowChange::step(act));
-            }
-            self.effects(id, &RowChange::step(Transition::Deliver));
-            if let Some(promise) = live.remove(id).and_then(|live| live.promise) {
-                let _the_person_has_left = promise.send(Ok(Verdict::Won));
-            }
-            replies.push(taken.reply);
-        }
-        drop(live);
-        self.changed();
-        Ok(Some(replies))
+            replies
+        };
+        self.commit(changes, follow).await
     }
 
     /// The row as it is known, where it has an answer: another gateway's page may have given one to any other.
@@ -189,7 +187,7 @@ impl Record {
             transit = Some(InTransit {
                 content,
                 arguments: row.arguments.take(),
-                delivered: audit::entry(audit::Event::Delivered, row, now),
+                delivered: audit::step_entry(audit::Event::Delivered, row, now),
             });
         }
         Ok(Some(Taken {

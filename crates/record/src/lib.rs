@@ -285,8 +285,13 @@ impl Record {
         event: audit::Event,
         details: &audit::Details<'_>,
     ) -> Result<(), RecordError> {
-        let entry = audit::event_entry(event, details, self.now());
-        self.store.write(Arc::new(vec![Write::Note(entry)])).await?;
+        self.note(details.entry(event, self.now())).await
+    }
+
+    /// Writes an entry of the audit that belongs to no change of a row.
+    pub(crate) async fn note(&self, entry: audit::Entry) -> Result<(), RecordError> {
+        let note = Write::Note(entry.into_text());
+        self.store.write(Arc::new(vec![note])).await?;
         Ok(())
     }
 

@@ -1,19 +1,17 @@
 //! Messages to people about questions of rules: made of a question's course, taken to be sent, tried again, and told in the audit. What
 //! they say, and to whom they go, is the gateway's; a message that cannot be sent never holds up a question.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::audit::Event;
+use super::audit::{Entry, Event};
 use super::{Record, RecordError};
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
 };
-use crate::store::{Filter, Page, Row, Store as _, Write};
+use crate::store::{Filter, Page, Row, Store as _};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 /// The time within which a sender says what became of a message; others take it afterwards.
@@ -137,13 +135,8 @@ impl Record {
             return Ok(false);
         }
         if let Some((event, reason)) = note {
-            let mut entry = about(message, event, "timer", now);
-            if let Some(reason) = reason {
-                entry["reason"] = reason.into();
-            }
-            self.store
-                .write(Arc::new(vec![Write::Note(entry.to_string())]))
-                .await?;
+            let entry = about(message, event, "timer", now).with_some("reason", reason);
+            self.note(entry).await?;
         }
         Ok(true)
     }
@@ -229,9 +222,7 @@ impl Record {
         if !self.store.notify_again(id, now, until).await? {
             return Ok(false);
         }
-        let entry = about(message, Event::NotificationRetried, by, now);
-        self.store
-            .write(Arc::new(vec![Write::Note(entry.to_string())]))
+        self.note(about(message, Event::NotificationRetried, by, now))
             .await?;
         Ok(true)
     }
@@ -246,18 +237,13 @@ fn is_tried_again(message: &Notification) -> bool {
     is_open && message.why.is_some()
 }
 
-/// Returns what the audit says of a message, JSON.
-fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Value {
-    let mut entry = json!({
-        "at": now.as_millis(),
-        "event": event.as_str(),
-        "id": message.question,
-        "by": by,
-        "of": message.event,
-        "channel": message.channel,
-    });
-    if let Some(person) = &message.person {
-        entry["to"] = format!("person:{person}").into();
-    }
-    entry
+/// Begins what the audit says of a message.
+fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Entry {
+    let to = message.person.as_ref();
+    Entry::new(event, now)
+        .with("id", message.question.as_str())
+        .with("by", by)
+        .with("of", message.event.as_str())
+        .with("channel", message.channel.as_str())
+        .with_some("to", to.map(|person| format!("person:{person}")))
 }

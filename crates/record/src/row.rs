@@ -199,7 +199,7 @@ impl Stepped {
     }
 
     fn tell(&mut self, event: Event, now: Timestamp) {
-        self.audit.push(audit::entry(event, &self.row, now));
+        self.audit.push(audit::step_entry(event, &self.row, now));
     }
 
     fn erase(&mut self) {

@@ -7,7 +7,6 @@
 mod judge;
 mod rules_event;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,20 +14,19 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::NewQuestion;
-use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quorum};
 use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 pub use self::rules_event::RulesEvent;
-use super::audit::Event;
+use super::audit::{Entry, Event};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
-use crate::store::{Change, Durability, Row, Store as _, StoreError, Write};
+use crate::store::{Change, Durability, Row, StoreError};
 
 /// The longest comment or note, in characters.
 pub const MAX_COMMENT: usize = 2_000;
@@ -411,16 +409,16 @@ impl Record {
                     return Ok(Acted::Denied(denied));
                 }
             };
-            if !self.store.change(vec![judged.change]).await? {
-                continue;
+            let follow = || {
+                if judged.has_ended {
+                    self.counters.acted.fetch_add(1, Ordering::Relaxed);
+                    self.drop_draft(id);
+                    self.notify_answered(id, None);
+                }
+            };
+            if self.commit(vec![judged.change], follow).await?.is_some() {
+                return Ok(Acted::Done(Box::new(judged.team), judged.notices));
             }
-            if judged.has_ended {
-                self.counters.acted.fetch_add(1, Ordering::Relaxed);
-                self.drop_draft(id);
-                self.notify_answered(id, None);
-            }
-            self.changed();
-            return Ok(Acted::Done(Box::new(judged.team), judged.notices));
         }
         Err(RecordError::Contended)
     }
@@ -453,8 +451,7 @@ impl Record {
                 audit: Vec::new(),
                 durability: Durability::Committed,
             };
-            if self.store.change(vec![change]).await? {
-                self.changed();
+            if self.commit(vec![change], || ()).await?.is_some() {
                 return Ok(());
             }
         }
@@ -535,13 +532,13 @@ impl Record {
         reason: &str,
         channel: Option<&str>,
     ) -> Result<(), RecordError> {
-        let members = json!({"by": by, "act": act, "reason": reason});
-        let mut note = entry(Event::ActRefused, row, self.now(), members);
-        if let Some(channel) = channel {
-            name_channel(&mut note, channel);
-        }
-        self.store.write(Arc::new(vec![Write::Note(note)])).await?;
-        Ok(())
+        let entry = Entry::new(Event::ActRefused, self.now())
+            .about(row)
+            .with("by", by)
+            .with("act", act)
+            .with("reason", reason)
+            .with_some("channel", channel);
+        self.note(entry).await
     }
 
     /// Does what is due by the plan of an open question: reminders are noted, escalations add people. Of several gateways one does it.
@@ -556,18 +553,24 @@ impl Record {
             next.done += 1;
         }
         let mut audit = Vec::new();
+        let entry = |event, members| {
+            Entry::new(event, now)
+                .about(row)
+                .with_all(members)
+                .into_text()
+        };
         for due in due {
             match due {
                 Due::Remind => {
                     let members = json!({"by": "timer"});
                     next.timeline.add(Event::Reminded, now, &members);
-                    audit.push(entry(Event::Reminded, row, now, members));
+                    audit.push(entry(Event::Reminded, members));
                 }
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
                     let members = json!({"by": "timer", "to": to.to_string()});
                     next.timeline.add(Event::Escalated, now, &members);
-                    audit.push(entry(Event::Escalated, row, now, members));
+                    audit.push(entry(Event::Escalated, members));
                 }
                 // The lifecycle has the deadline.
                 Due::TimeOut => return Ok(()),
@@ -588,47 +591,9 @@ impl Record {
             durability,
         };
         // Where somebody was first, the next sweep sees what is left.
-        if self.store.change(vec![change]).await? {
-            self.changed();
-        }
+        self.commit(vec![change], || ()).await?;
         Ok(())
     }
-}
-
-/// Adds the channel to what the audit says of an event, JSON.
-fn name_channel(entry: &mut String, channel: &str) {
-    if let Ok(Value::Object(mut members)) = serde_json::from_str(entry) {
-        members.insert("channel".to_owned(), channel.into());
-        *entry = Value::Object(members).to_string();
-    }
-}
-
-/// Returns what the audit says of an event of a question that a rule speaks of, JSON. Never a value.
-fn entry(event: Event, row: &Row, now: Timestamp, members: Value) -> String {
-    debug_assert!(
-        Event::OF_GATEWAY.contains(&event),
-        "{event} is on the list of events"
-    );
-    let mut entry = json!({
-        "at": now.as_millis(),
-        "event": event.as_str(),
-        "id": row.id,
-        "server": row.body.server,
-        "principal": row.body.principal,
-        "mode": row.body.mode.as_str(),
-    });
-    let target = row.body.kind.zip(row.body.target.as_ref());
-    if let Some((kind, target)) = target {
-        entry["kind"] = CallKind::word(kind).into();
-        entry["target"] = target.as_str().into();
-    }
-    if let Some(team) = &row.team {
-        entry["rule"] = team.rule.as_str().into();
-    }
-    if let (Some(entry), Value::Object(members)) = (entry.as_object_mut(), members) {
-        entry.extend(members);
-    }
-    entry.to_string()
 }
 
 #[cfg(test)]

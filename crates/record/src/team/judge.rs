@@ -8,8 +8,8 @@ use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
 use serde_json::{Value, json};
 
-use super::{COMMENT, ENTERED, Team, TeamAct, digest_of, entry, name_channel};
-use crate::audit::Event;
+use super::{COMMENT, ENTERED, Team, TeamAct, digest_of};
+use crate::audit::{Entry, Event};
 use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Durability, Row, StoreError};
 use crate::{Record, RecordError, associated_data};
@@ -98,9 +98,12 @@ impl Record {
         for (event, members) in &audit {
             next.timeline.add(*event, now, members);
         }
-        let audit = audit
-            .into_iter()
-            .map(|(event, members)| entry(event, row, now, members));
+        let audit = audit.into_iter().map(|(event, members)| {
+            Entry::new(event, now)
+                .about(row)
+                .with_all(members)
+                .into_text()
+        });
         let mut audit: Vec<String> = audit.collect();
         let ending = match quorum.state() {
             State::Open => {
@@ -139,12 +142,11 @@ impl Record {
             else {
                 return Ok(Err(Denied::Ended));
             };
-            audit.extend(ends.into_iter().map(|mut entry| {
-                if let Some(channel) = channel {
-                    name_channel(&mut entry, channel);
-                }
-                entry
-            }));
+            let named = |entry: String| match (channel, Entry::continued(&entry)) {
+                (Some(channel), Some(begun)) => begun.with("channel", channel).into_text(),
+                _ => entry,
+            };
+            audit.extend(ends.into_iter().map(named));
             let row = Row {
                 team: Some(Box::new(next.clone())),
                 ..after

@@ -2,11 +2,9 @@
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
-use serde_json::{Value, json};
-use std::sync::Arc;
+use serde_json::json;
 
-use crate::audit::Event;
-use crate::store::{Store as _, Write};
+use crate::audit::{Entry, Event};
 use crate::{Record, RecordError};
 
 /// An event of the rules for the audit, beside those of questions.
@@ -107,38 +105,31 @@ impl RulesEvent {
         }
     }
 
-    /// Returns what the audit says, JSON; `approved_by` are the people who acted on the event's question.
-    fn to_entry(&self, now: Timestamp, approved_by: Option<&str>) -> String {
-        let mut entry = json!({"at": now.as_millis(), "event": self.event().as_str()});
-        match self {
+    /// Returns what the audit says; `approved_by` are the people who acted on the event's question.
+    fn entry(&self, now: Timestamp, approved_by: Option<&str>) -> Entry {
+        let entry = Entry::new(self.event(), now);
+        let entry = match self {
             Self::Loaded {
                 digest,
                 before,
                 rules,
                 need_restart,
             } => {
-                entry["digest"] = digest.as_str().into();
-                if let Some(before) = before {
-                    entry["before"] = before.as_str().into();
-                }
-                entry["rules"] = (*rules).into();
-                if !need_restart.is_empty() {
-                    entry["restart"] = json!(need_restart);
-                }
-                entry["by"] = OWNER.into();
+                let need_restart = (!need_restart.is_empty()).then(|| json!(need_restart));
+                entry
+                    .with("digest", digest.as_str())
+                    .with_some("before", before.as_deref())
+                    .with("rules", *rules)
+                    .with_some("restart", need_restart)
+                    .with("by", OWNER)
             }
-            Self::Rejected { digest } => {
-                entry["digest"] = digest.as_str().into();
-                entry["by"] = OWNER.into();
-            }
+            Self::Rejected { digest } => entry.with("digest", digest.as_str()).with("by", OWNER),
             Self::Refused {
                 rule,
                 server,
                 principal,
                 call,
-            } => {
-                of_call(&mut entry, [rule, server, principal], call.as_ref());
-            }
+            } => of_call(entry, [rule, server, principal], call.as_ref()),
             Self::Approved {
                 rule,
                 server,
@@ -147,50 +138,37 @@ impl RulesEvent {
                 edited,
                 until,
                 ..
-            } => {
-                of_call(&mut entry, [rule, server, principal], Some(call));
-                entry["edited"] = json!(edited);
-                if let Some(until) = until {
-                    entry["until"] = until.as_millis().into();
-                }
-            }
+            } => of_call(entry, [rule, server, principal], Some(call))
+                .with("edited", json!(edited))
+                .with_some("until", until.map(Timestamp::as_millis)),
             Self::GrantUsed {
                 rule,
                 server,
                 principal,
                 call,
                 ..
-            } => {
-                of_call(&mut entry, [rule, server, principal], Some(call));
-            }
-            Self::GrantVoid { rule, grants } => {
-                entry["rule"] = rule.as_str().into();
-                entry["grants"] = (*grants).into();
-                entry["by"] = OWNER.into();
-            }
-        }
-        if let Some(question) = self.question() {
-            entry["id"] = question.into();
-        }
-        if let Some(by) = approved_by {
-            entry["by"] = by.into();
-        }
-        entry.to_string()
+            } => of_call(entry, [rule, server, principal], Some(call)),
+            Self::GrantVoid { rule, grants } => entry
+                .with("rule", rule.as_str())
+                .with("grants", *grants)
+                .with("by", OWNER),
+        };
+        entry
+            .with_some("id", self.question())
+            .with_some("by", approved_by)
     }
 }
 
 fn of_call(
-    entry: &mut Value,
+    entry: Entry,
     [rule, server, principal]: [&String; 3],
     call: Option<&(CallKind, String)>,
-) {
-    entry["server"] = server.as_str().into();
-    entry["principal"] = principal.as_str().into();
-    entry["rule"] = rule.as_str().into();
-    if let Some((kind, target)) = call {
-        entry["kind"] = CallKind::word(*kind).into();
-        entry["target"] = target.as_str().into();
-    }
+) -> Entry {
+    entry
+        .with("server", server.as_str())
+        .with("principal", principal.as_str())
+        .with("rule", rule.as_str())
+        .with_call(call.map(|(kind, target)| (*kind, target.as_str())))
 }
 
 impl Record {
@@ -204,8 +182,6 @@ impl Record {
             None => None,
         };
         let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
-        let entry = event.to_entry(self.now(), by);
-        self.store.write(Arc::new(vec![Write::Note(entry)])).await?;
-        Ok(())
+        self.note(event.entry(self.now(), by)).await
     }
 }

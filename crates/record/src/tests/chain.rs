@@ -54,7 +54,9 @@ async fn a_chain_of_an_older_version_goes_on_with_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
     let note = |store: Sqlite| async move {
-        let entry = audit::event_entry(audit::Event::Login, &audit::Details::by("page"), clock());
+        let entry = audit::Details::by("page")
+            .entry(audit::Event::Login, clock())
+            .into_text();
         store
             .write(Arc::new(vec![Write::Note(entry)]))
             .await

@@ -1,0 +1,83 @@
+//! An entry of the audit in words, for a page or a terminal.
+
+use serde_json::Value;
+
+/// Returns what an event of the audit tells besides its time, kind and question, as its parts with two spaces before each. `moment` puts a
+/// time into words, given in milliseconds since 1970. The texts are those of servers and callers: they are to be made harmless.
+pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
+    let word = |name: &str| entry[name].as_str().unwrap_or("-");
+    let mut said = String::new();
+    let is_there = |name: &str| entry[name].is_string();
+    // Events of logins, keys and rules are about no server.
+    if is_there("server") || is_there("target") {
+        said.extend(["  ", word("server"), " / ", word("target")]);
+    }
+    // Where the server did not say for which call it asks.
+    for other in entry["others"].as_array().into_iter().flatten() {
+        said.extend([" or ", other.as_str().unwrap_or("-")]);
+    }
+    let texts = |name: &str| -> Vec<&str> {
+        let list = entry[name].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).collect()
+    };
+    let (fields, edited) = (texts("fields"), texts("edited"));
+    if !fields.is_empty() {
+        said.extend(["  [", &*fields.join(", "), "]"]);
+    }
+    if !edited.is_empty() {
+        said.extend(["  changed ", &*edited.join(", ")]);
+    }
+    if is_there("rule") {
+        said.extend(["  rule ", word("rule")]);
+        // Whose call it is.
+        if is_there("principal") && !is_there("by") {
+            said.extend(["  for ", word("principal")]);
+        }
+    }
+    for (name, before) in [("digest", "  rules "), ("before", " instead of ")] {
+        if is_there(name) {
+            let digest: String = word(name).chars().take(8).collect();
+            said.extend([before, &*digest]);
+        }
+    }
+    let restart = texts("restart");
+    if !restart.is_empty() {
+        said.extend(["  without ", &*restart.join(", "), " (needs a restart)"]);
+    }
+    for (name, before) in [("act", "  "), ("to", "  to "), ("person", "  of ")] {
+        if is_there(name) {
+            said.extend([before, word(name)]);
+        }
+    }
+    // Of a login: nobody is its actor, or the one who was bound.
+    if is_there("principal") && !is_there("server") {
+        said.extend(["  as ", word("principal")]);
+    }
+    for (name, before) in [("session", "  session "), ("device", "  device ")] {
+        if is_there(name) {
+            said.extend([before, word(name)]);
+        }
+    }
+    if let Some(until) = entry["until"].as_i64().map(moment) {
+        said.extend(["  good until ", &*until]);
+    }
+    if is_there("by") {
+        let who = word("by");
+        // `on the command line` and the like say already how it was done.
+        let is_place = ["in the ", "on the ", "over the "]
+            .iter()
+            .any(|start| who.starts_with(start));
+        said.extend(["  ", if is_place { "" } else { "by " }, who]);
+    }
+    if is_there("channel") {
+        said.extend(["  through ", word("channel")]);
+    }
+    if is_there("reason") {
+        said.extend(["  ", word("reason")]);
+    }
+    if let Some(count) = entry["leftOut"].as_u64() {
+        let count = count.to_string();
+        said.extend(["  (", &*count, " more before it were left out)"]);
+    }
+    said
+}
