@@ -27,7 +27,6 @@ use subtle::ConstantTimeEq as _;
 
 use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use super::login::directory::Sight;
-use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
 use super::viewer::Viewer;
@@ -539,14 +538,11 @@ impl AppState {
     /// Returns what the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
         let (Some(parsed), Some(readable)) =
-            (self.questions.parsed(row), self.questions.readable(row))
+            (self.record.parsed(row), self.questions.readable(row))
         else {
             return Err(Box::new(no_question()));
         };
-        let form = match &parsed.body {
-            ParsedBody::Form(form) => Some(form),
-            ParsedBody::Link(_) => None,
-        };
+        let form = parsed.form();
         let asks = |warnings: Vec<view::Warning>| {
             warnings.iter().any(|warning| warning.asks_for_credential)
         };

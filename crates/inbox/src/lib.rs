@@ -3,7 +3,6 @@
 //! | file | contents |
 //! | --- | --- |
 //! | [`record_question_store`] | the record as the pages see it: one question after another, answers checked by the form |
-//! | `parsed_questions` | parsed questions by their ids in the record |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
 //! | [`state_folder`] | the state folder: where the inbox is, who may use it |
@@ -27,7 +26,6 @@ pub mod direct_record;
 pub mod login;
 #[cfg(test)]
 mod lost_keys;
-mod parsed_questions;
 #[cfg(test)]
 mod people_tests;
 pub mod record_question_store;

@@ -20,14 +20,13 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, Page, Row};
-use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
+use mcp_elicit_record::{Commit, ParsedBody, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
 use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
-use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use super::team_view;
 use super::viewer::Viewer;
 
@@ -46,7 +45,6 @@ const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 /// The questions of one record.
 pub struct RecordQuestionStore {
     record: Arc<Record>,
-    parsed: ParsedQuestions,
     /// The people, if several log in.
     people: Option<People>,
     /// The keys of callers, by whose names these are shown.
@@ -94,7 +92,6 @@ impl RecordQuestionStore {
     pub fn new(record: Arc<Record>) -> Self {
         Self {
             record,
-            parsed: ParsedQuestions::default(),
             people: None,
             key_names: None,
             is_asked_by: None,
@@ -249,14 +246,9 @@ impl RecordQuestionStore {
         Ok(list)
     }
 
-    /// Returns the row's question, parsed once; `None` when it cannot be read any more.
-    pub(super) fn parsed(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
-        self.parsed.get(row)
-    }
-
     /// The row as a person sees it; `None` when it cannot be read any more.
     pub fn readable(&self, row: &Row) -> Option<Readable> {
-        let parsed = self.parsed(row)?;
+        let parsed = self.record.parsed(row)?;
         let request = parsed.request.clone();
         let origin = origin(row);
         let message = parsed.request.message().to_owned();

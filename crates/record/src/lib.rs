@@ -20,6 +20,7 @@
 //! | [`grants`] | approvals that are good for a while |
 //! | [`candidates`] | the calls that a question may be for |
 //! | `presence` | whether other gateways share the record, and what they left in it |
+//! | `parsed` | questions, each parsed once |
 //! | [`principal`] | the names of callers |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
@@ -44,6 +45,7 @@ pub mod identity;
 pub mod key_files;
 mod known;
 pub mod outbox;
+mod parsed;
 mod presence;
 pub mod principal;
 mod row;
@@ -73,6 +75,8 @@ pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
 use known::Live;
+use parsed::ParsedQuestions;
+pub use parsed::{ParsedBody, ParsedQuestion};
 use presence::Presence;
 pub use presence::lock_file::LockFile;
 
@@ -203,6 +207,7 @@ pub struct Record {
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
     in_transit: Mutex<HashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
+    parsed: ParsedQuestions,
     /// Calls that nobody waits for, by their ids in the record.
     unattended: Mutex<HashMap<String, calls::Unattended>>,
     unattended_count: AtomicUsize,
@@ -229,6 +234,7 @@ impl Record {
             live: Mutex::default(),
             in_transit: Mutex::default(),
             drafts: Mutex::default(),
+            parsed: ParsedQuestions::default(),
             unattended: Mutex::default(),
             unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,
@@ -326,6 +332,11 @@ impl Record {
 
     fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Returns the row's question, parsed now or before; `None` when it cannot be read any more.
+    pub fn parsed(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
+        self.parsed.get(row)
     }
 
     /// The row of this id.

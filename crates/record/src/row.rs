@@ -277,7 +277,7 @@ impl Stepped {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use mcp_elicit_core::answer::Outcome;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     /// An open question of a known call, with sealed arguments.
-    fn open() -> Row {
+    pub(crate) fn open() -> Row {
         Row {
             id: "q".to_owned(),
             binding: "b".to_owned(),

@@ -56,7 +56,7 @@ pub(super) async fn of(
         .map(|event| Line {
             at: event.at,
             text: {
-                let text = happened(now, row, team, event, &timeline);
+                let text = happened(record, now, row, team, event, &timeline);
                 match event.through.as_deref() {
                     Some(channel) => format!("{text} through {}", in_words(channel)),
                     None => text,
@@ -90,6 +90,7 @@ pub(super) async fn of(
 
 /// Returns an event of the timeline in words.
 fn happened(
+    record: &Record,
     now: &DirectoryNow,
     row: &Row,
     team: &Team,
@@ -120,7 +121,7 @@ fn happened(
         TimelineKind::TakenOver => format!("{by} took it over"),
         TimelineKind::Delegated => format!("{by} handed it on to {to}"),
         TimelineKind::Filled | TimelineKind::Edited if !event.edited.is_empty() => {
-            let changed = argument_labels(row, &event.edited);
+            let changed = argument_labels(record, row, &event.edited);
             format!("{by} approved with {} changed", listed(&changed, "and"))
         }
         TimelineKind::Filled if is_approval => format!("{by} approved"),
@@ -142,12 +143,10 @@ fn happened(
 }
 
 /// Returns the arguments of these JSON Pointers as the form of the approval calls them.
-fn argument_labels(row: &Row, pointers: &[String]) -> Vec<String> {
-    let form = match row.request() {
-        Some(ElicitRequest::Form { schema, .. }) => Form::parse(schema.get()).ok(),
-        Some(ElicitRequest::Url { .. }) | None => None,
-    };
-    let fields = form.as_ref().map(Form::fields).unwrap_or_default();
+fn argument_labels(record: &Record, row: &Row, pointers: &[String]) -> Vec<String> {
+    let parsed = record.parsed(row);
+    let form = parsed.as_ref().and_then(|parsed| parsed.form());
+    let fields = form.map(Form::fields).unwrap_or_default();
     let label = |pointer: &String| {
         let field = fields.iter().find(|field| field.name() == pointer);
         let title = field.and_then(|field| field.title());

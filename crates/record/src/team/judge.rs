@@ -76,7 +76,7 @@ impl Record {
             if !fields.is_empty() {
                 members["fields"] = fields.into();
             }
-            let edited = edited_arguments(row, *answers);
+            let edited = self.edited_arguments(row, *answers);
             if team.is_approval && !edited.is_empty() {
                 members["edited"] = edited.into();
             }
@@ -183,6 +183,18 @@ impl Record {
             has_ended,
         }))
     }
+
+    /// Returns JSON Pointers to the arguments of the call that this approval changes.
+    fn edited_arguments(&self, row: &Row, answers: Option<&Answers>) -> Vec<String> {
+        let (Some(parsed), Some(answers)) = (self.parsed(row), answers) else {
+            return Vec::new();
+        };
+        let answers = answers.to_value();
+        let changed = parsed.form().zip(answers.as_object());
+        changed
+            .map(|(form, answers)| changed_names(form, answers))
+            .unwrap_or_default()
+    }
 }
 
 /// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
@@ -207,21 +219,6 @@ fn names_of(answers: Option<&Answers>) -> Vec<String> {
     let answers = answers.as_ref().and_then(Value::as_object);
     answers
         .map(|answers| answers.keys().cloned().collect())
-        .unwrap_or_default()
-}
-
-/// Returns JSON Pointers to the arguments of the call that this approval changes.
-fn edited_arguments(row: &Row, answers: Option<&Answers>) -> Vec<String> {
-    let (Some(ElicitRequest::Form { schema, .. }), Some(answers)) = (row.request(), answers) else {
-        return Vec::new();
-    };
-    let Ok(form) = Form::parse(schema.get()) else {
-        return Vec::new();
-    };
-    let answers = answers.to_value();
-    answers
-        .as_object()
-        .map(|answers| changed_names(&form, answers))
         .unwrap_or_default()
 }
 

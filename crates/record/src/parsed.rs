@@ -1,13 +1,13 @@
-//! Parsed questions by their ids in the record: a page, its answer and the API read the same question several times, and it is
-//! parsed once.
+//! Parsed questions by their ids: pages, their answers, the API, messages and the audit read the same question several times,
+//! and it is parsed once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::store::Row;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::ElicitRequest;
-use mcp_elicit_record::store::Row;
 
 /// The most questions that are kept parsed.
 const MAX_QUESTIONS: usize = 64;
@@ -15,16 +15,16 @@ const MAX_QUESTIONS: usize = 64;
 const MAX_PARAMS: usize = 64 << 10;
 
 /// A question of the record, parsed.
-pub(crate) struct ParsedQuestion {
+pub struct ParsedQuestion {
     /// The question in the newest revision.
-    pub(crate) request: ElicitRequest,
+    pub request: ElicitRequest,
     /// The form or the link.
-    pub(crate) body: ParsedBody,
+    pub body: ParsedBody,
 }
 
 /// The form or the link of a question.
 #[derive(Clone)]
-pub(crate) enum ParsedBody {
+pub enum ParsedBody {
     /// A form.
     Form(Form),
     /// A link to visit.
@@ -32,6 +32,14 @@ pub(crate) enum ParsedBody {
 }
 
 impl ParsedQuestion {
+    /// Returns the form, if it is not a link.
+    pub fn form(&self) -> Option<&Form> {
+        match &self.body {
+            ParsedBody::Form(form) => Some(form),
+            ParsedBody::Link(_) => None,
+        }
+    }
+
     /// Parses the row's question; `None` when it cannot be read any more.
     fn parse(row: &Row) -> Option<Self> {
         let request = row.request()?;
@@ -93,30 +101,22 @@ impl ParsedQuestions {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use mcp_elicit_core::lifecycle::Timestamp;
-    use mcp_elicit_record::store::Memory;
-    use mcp_elicit_record::{Keys, LockFile, Record};
-
     use super::*;
-    use crate::sample;
+    use crate::row;
 
-    #[tokio::test]
-    async fn a_question_is_parsed_once_and_the_oldest_is_forgotten() {
-        let store = Arc::new(Memory::default());
-        let keys = Keys::random().unwrap();
-        let lock_file = LockFile::unshared().unwrap();
-        let clock = || Timestamp::from_millis(1_000);
-        let record = Arc::new(Record::new(store, keys, lock_file, clock));
-        let id = sample::raised(&record, Vec::new()).await.unwrap();
-        let row = record.find(&id).await.unwrap().unwrap();
+    #[test]
+    fn a_question_is_parsed_once_and_the_oldest_is_forgotten() {
+        let schema = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
+        let params = format!(r#"{{"message":"Who?","requestedSchema":{schema}}}"#);
+        let row = Row {
+            params: Some(params),
+            ..row::tests::open()
+        };
         let questions = ParsedQuestions::default();
         let first = questions.get(&row).unwrap();
-        assert!(matches!(first.body, ParsedBody::Form(_)));
+        assert!(first.form().is_some());
         let again = questions.get(&Row {
             params: None,
-            team: None,
             ..row.clone()
         });
         assert!(Arc::ptr_eq(&first, &again.unwrap()));
@@ -128,7 +128,6 @@ mod tests {
         let broken = Row {
             id: "broken".to_owned(),
             params: Some("{".to_owned()),
-            team: None,
             ..row
         };
         assert!(questions.get(&broken).is_none());
