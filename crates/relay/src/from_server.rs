@@ -7,8 +7,7 @@ use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
 use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, message, method, pushed,
-    rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
@@ -47,8 +46,7 @@ impl Relay {
             self.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
-        if self.client.answers_with_retries() {
-            self.answer_for_rounds_client(&id, method);
+        if self.answer_for_client(&id, method) {
             return ServerForward::Handled;
         }
         if self.server_requests.is_full() {
@@ -561,20 +559,6 @@ impl Relay {
             self.fail(now, key, &refusal);
         }
         self.past_calls = PastCalls::default();
-    }
-
-    /// A request of the server that a client of the rounds era cannot be pushed.
-    fn answer_for_rounds_client(&mut self, id: &Id, method: &str) {
-        let frame = if method == "ping" {
-            message::result(id, &members::raw_value(&serde_json::json!({})))
-        } else {
-            let why = format!(
-                "the client speaks {}, which has no pushed `{method}`",
-                Revision::V2026_07_28
-            );
-            ErrorResponse::new(-32601, why).to_response(id)
-        };
-        self.tell_server(frame, None);
     }
 
     /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` where the notification can be read.

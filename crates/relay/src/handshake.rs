@@ -89,10 +89,7 @@ impl Relay {
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        if !self.client.is_pushed_to() {
-            // A client that has opened a session stays in it.
-            self.client.learn_rounds(*frame);
-        }
+        self.client.learn_from_discover(*frame);
         let opening = Opening::Discover {
             stream: frame.stream(),
             id: id.clone(),

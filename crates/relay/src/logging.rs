@@ -20,7 +20,7 @@ fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
 impl Relay {
     /// The level that a request of a rounds client names, of which a pushed server is told.
     pub(crate) fn requested_log_level(&mut self, frame: Frame<'_>) -> Option<LogLevel> {
-        if !self.client.answers_with_retries() {
+        if !self.client.has_log_level_per_request() {
             return None;
         }
         let level = level_of(frame)?;
@@ -66,7 +66,7 @@ impl Relay {
     pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
         let server_keeps_to_it = self.server.asks_in_results();
         let one_way = via.is_some() || !self.settings.client_streams;
-        if !self.client.answers_with_retries() || (server_keeps_to_it && one_way) {
+        if !self.client.has_log_level_per_request() || (server_keeps_to_it && one_way) {
             return self.forward_in_session(via);
         }
         let level = frame.member(FramePart::Params, "level");

@@ -38,7 +38,7 @@ impl Relay {
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map(UnknownMembers::read).transpose()?;
         // Asked in one of several calls, it might be asked in the wrong one.
-        let nowhere = attribution.is_ambiguous() && self.client.answers_with_retries();
+        let nowhere = attribution.is_ambiguous() && self.client.is_asked_in_results();
         if nowhere
             && self.settings.answer_with == Audience::Client
             && self.settings.decisions.is_none()
@@ -161,7 +161,7 @@ impl Relay {
         if let Origin::Round { entry } | Origin::PassedRound { entry, .. } = origin {
             return entry.clone();
         }
-        if !self.client.answers_with_retries() {
+        if !self.client.is_asked_in_results() {
             return String::new();
         }
         let call = call.and_then(|call| self.calls.get_mut(call));
@@ -176,15 +176,8 @@ impl Relay {
         request: &ElicitRequest,
         form: Option<&Form>,
     ) -> Result<AskedVia, Fault> {
-        let declared = self
-            .client
-            .capability(call.and_then(|key| self.calls.get(key)));
-        let can = if self.client.is_pushed_to() {
-            self.can_push(request, form)
-        } else {
-            // A client of the rounds era is asked in a call, or not at all.
-            call.is_some() && declared.has(request.mode())
-        };
+        let call = call.and_then(|key| self.calls.get(key));
+        let can = self.client.can_be_asked(call, request, form);
         let to_client = can && !matches!(self.settings.answer_with, Audience::People);
         if to_client || matches!(origin, Origin::PassedRound { .. }) {
             return Ok(AskedVia::Client);
@@ -193,17 +186,16 @@ impl Relay {
             Audience::Auto | Audience::People => Ok(AskedVia::People),
             Audience::Client => Err(PeerFault::CapabilityMissing {
                 mode: request.mode(),
-                declared,
+                declared: self.client.capability(call),
             }
             .into()),
         }
     }
 
-    /// Returns whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
-    /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
-    /// own, which may come after any restart.
+    /// Returns whether a question put there may outlive the connection of whoever is asked: an answer that comes with a request of
+    /// its own may come after any restart.
     fn outlives(&self, place: AskedVia) -> bool {
-        place == AskedVia::People || !self.client.is_pushed_to()
+        place == AskedVia::People || !self.client.answers_on_same_connection()
     }
 
     /// The question is written: now it may be seen.
@@ -234,12 +226,7 @@ impl Relay {
         }
         match (via, call) {
             (_, Some(call)) if in_client_round => self.client_round_recorded(now, call),
-            (AskedVia::Client, Some(call)) if self.client.answers_with_retries() => {
-                if !self.uses_retry_answer(key, call) {
-                    self.present_round(now, call);
-                }
-            }
-            (AskedVia::Client, _) => self.push_to_client(now, key),
+            (AskedVia::Client, call) => self.ask_client(now, key, call),
             (AskedVia::People, Some(call)) => {
                 // What else its round asks is the client's, which can answer it meanwhile.
                 self.present_round(now, call);

@@ -37,12 +37,8 @@ impl Relay {
     ) -> Option<ClientForward> {
         let index = frame.index();
         if index.request_state.is_some() || index.input_responses.is_some() {
-            if self.client.answers_with_retries() {
-                return Some(self.retry_comes(frame, kind));
-            }
-            // A server of the rounds era, or of both, would take them for the answer of a person whom it has not asked.
-            let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
-            return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
+            let refused = self.refuse_answers_in_session(frame);
+            return refused.or_else(|| Some(self.retry_comes(frame, kind)));
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {
@@ -70,7 +66,7 @@ impl Relay {
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
     fn can_go_on(&self, call: CallId, modes: impl Fn(Mode) -> bool) -> bool {
-        if !self.client.answers_with_retries() {
+        if !self.client.is_asked_in_results() {
             return true;
         }
         self.questions_for_client(call).iter().all(|question| {

@@ -26,8 +26,7 @@ impl Relay {
         if !self.urls_for_caller(now, &key.into(), frame) {
             return self.take_urls(now, key, frame);
         }
-        let client_can = self.client.is_pushed_to()
-            && declared.has(Mode::Url)
+        let client_can = self.client.knows_url_required()
             && !matches!(self.settings.answer_with, Audience::People);
         if client_can
             || matches!(self.settings.answer_with, Audience::Client) && !declared.has(Mode::Url)
