@@ -198,7 +198,7 @@ impl Relay {
         }
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
-            method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,
+            method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
             // A server might act on a call without an id, of which nobody was asked.
             _ => self.reject_under(stream, None, -32600, NEEDS_ID),

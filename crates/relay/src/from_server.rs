@@ -315,7 +315,7 @@ impl Relay {
     /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
     /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
     fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
-        self.server.pushes_questions() && asks_in_rounds(frame)
+        self.server.must_not_ask_in_results() && asks_in_rounds(frame)
     }
 
     /// The refusal of what a server says in a revision that was not agreed on.
@@ -341,8 +341,8 @@ impl Relay {
         if self.wants_links(frame) {
             return Some(ElicitationMessage::UrlRequired);
         }
-        let in_rounds = self.server.asks_in_results();
-        (in_rounds && says(frame, FramePart::Result, "resultType", asks))
+        let may_ask = self.server.may_ask_in_results();
+        (may_ask && says(frame, FramePart::Result, "resultType", asks))
             .then_some(ElicitationMessage::InputRequired)
     }
 
@@ -489,7 +489,7 @@ impl Relay {
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
         self.settings.decisions.is_some()
-            && self.server.pushes_questions()
+            && self.server.pushes_questions_of_tasks()
             && self.calls.get(key).is_some_and(may_ask)
             && says(frame, FramePart::Result, "task", |task| task != "null")
     }

@@ -96,8 +96,7 @@ impl Relay {
         };
         match self.server.contact() {
             Contact::New => {}
-            // The server's own answer may change, and may depend on who asks.
-            Contact::Known if self.server.asks_in_results() => {
+            Contact::Known if self.server.answers_discover() => {
                 return self.route(frame, method::DISCOVER);
             }
             Contact::Known => {

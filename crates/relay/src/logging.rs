@@ -24,9 +24,7 @@ impl Relay {
             return None;
         }
         let level = level_of(frame)?;
-        if self.server.pushes_questions() {
-            self.ask_for_logs(level);
-        }
+        self.ask_for_logs(level);
         Some(level)
     }
 
@@ -64,7 +62,7 @@ impl Relay {
     /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
     /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
     pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
-        let server_keeps_to_it = self.server.asks_in_results();
+        let server_keeps_to_it = self.server.has_log_level_per_request();
         let one_way = via.is_some() || !self.settings.client_streams;
         if !self.client.has_log_level_per_request() || (server_keeps_to_it && one_way) {
             return self.forward_in_session(via);

@@ -109,7 +109,7 @@ impl Relay {
         if self.settings.decisions.is_none() || !method.starts_with("tasks/") {
             return None;
         }
-        if self.server.pushes_questions() {
+        if self.server.pushes_questions_of_tasks() {
             self.note_task_request(*frame);
         }
         let params = frame.params()?;
@@ -151,8 +151,8 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> Result<(), ErrorResponse> {
-        if self.settings.decisions.is_none() || self.server.pushes_questions() {
-            // In a session, no response may hold questions.
+        if self.settings.decisions.is_none() || self.server.must_not_ask_in_results() {
+            // Every result that asks was refused before.
             return Ok(());
         }
         if !frame
@@ -221,7 +221,7 @@ impl Relay {
         let Some(requests) = requests else {
             return Ok(());
         };
-        if self.server.pushes_questions() {
+        if self.server.must_not_ask_in_results() {
             return Err(self.other_revision());
         }
         let requests = rounds::read_requests(requests).map_err(unreadable)?;

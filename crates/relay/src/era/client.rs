@@ -65,12 +65,12 @@ impl Client {
     }
 
     /// Returns `true` for a client of the pushed era: it has a session, in which requests are pushed to it.
-    pub(crate) fn is_pushed_to(&self) -> bool {
+    pub(super) fn is_pushed_to(&self) -> bool {
         matches!(self.0, ClientEra::Pushed(_))
     }
 
     /// Returns `true` for a client of the rounds era: each request speaks for itself, and retries answer questions.
-    pub(crate) fn answers_with_retries(&self) -> bool {
+    pub(super) fn answers_with_retries(&self) -> bool {
         matches!(self.0, ClientEra::Rounds(_))
     }
 

@@ -9,10 +9,12 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::Server;
 use crate::asks::{Ask, Origin};
 use crate::call_start::Start;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
+use crate::negotiation::declare;
 use crate::server_round::{Entry, Round};
 use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
@@ -64,7 +66,32 @@ fn description(result: &Value) -> Option<&Value> {
     result.get("_meta")?.get(meta::SERVER_INFO)
 }
 
+/// The rules that hold for a server of this era and for no other.
+impl Server {
+    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and depend on who asks,
+    /// and nothing has to be `initialized`.
+    pub(crate) fn answers_discover(&self) -> bool {
+        self.asks_in_results()
+    }
+
+    /// Returns `true` for a server whose result may ask for input before the call goes on (2026-07-28, multi round-trip requests).
+    pub(crate) fn may_ask_in_results(&self) -> bool {
+        self.asks_in_results()
+    }
+
+    /// Returns `true` for a server that sends the log messages of a request only from the level on which the request names
+    /// (2026-07-28, logging).
+    pub(crate) fn has_log_level_per_request(&self) -> bool {
+        self.asks_in_results()
+    }
+}
+
 impl Relay {
+    /// `_meta` of a request of the gateway's own, where the server needs it (2026-07-28, `_meta` of each request).
+    pub(crate) fn own_request_meta(&self) -> Option<Value> {
+        self.server.asks_in_results().then(|| self.rounds_meta())
+    }
+
     /// The server asks in a round.
     pub(crate) fn asked_in_round(
         &mut self,
@@ -363,6 +390,16 @@ impl Relay {
         };
         let start = Start::new(CallKind::of_method(method), capability);
         self.start(frame, start.changed(Some(changed)))
+    }
+
+    /// `_meta` of a request that the gateway makes in this era for its client.
+    fn rounds_meta(&self) -> Value {
+        let capabilities = self.client.capabilities();
+        json!({
+            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
+            meta::CLIENT_INFO: self.client.info_or_own(),
+            meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
+        })
     }
 
     /// The request with what every request of the rounds era says about itself.
