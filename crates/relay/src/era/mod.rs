@@ -8,7 +8,8 @@
 //! | `rounds_server` | a server that asks in its results |
 //! | `client`, `server` | one side, whatever its era |
 //!
-//! Everything else asks [`Client`] and [`Server`] for what it needs to know, by meaning, and the relay to translate.
+//! Everything else asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an era answers for
+//! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only.
 
 mod client;
 mod pushed_client;
