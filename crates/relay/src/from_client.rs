@@ -77,15 +77,10 @@ impl Relay {
         frame: ClientFrame<'_>,
         method: &str,
     ) -> Option<ClientForward> {
-        if !self.has_callers_to_judge() || !is_nearly_judged(method) {
+        if !self.settings.has_callers_to_judge() || !is_nearly_judged(method) {
             return None;
         }
         Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
-    }
-
-    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
-    pub(crate) fn has_callers_to_judge(&self) -> bool {
-        self.settings.decisions.is_some() || self.settings.task_caller.is_some()
     }
 
     /// The request waits until the server's era is known.

@@ -269,7 +269,7 @@ impl Relay {
         let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
             return self.reject_unreadable(stream, frame);
         };
-        if self.has_callers_to_judge() && !is_json(read.text()) {
+        if self.settings.has_callers_to_judge() && !is_json(read.text()) {
             // A server that is less strict may find a call in it, of which no rule was asked.
             return self.reject_unreadable(stream, frame);
         }

@@ -103,7 +103,7 @@ impl Relay {
         }
         match claims.server() {
             // Where rounds wait here by now, none goes on that was passed on.
-            Some(server) if !self.holds_rounds() => {
+            Some(server) if !self.settings.holds_rounds() => {
                 self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
             Some(_) => self.starts_anew(frame, state, &claims, responses),

@@ -85,6 +85,19 @@ pub struct RelaySettings {
     pub decisions: Option<Arc<dyn Decisions>>,
 }
 
+impl RelaySettings {
+    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
+    pub(crate) fn has_callers_to_judge(&self) -> bool {
+        self.decisions.is_some() || self.task_caller.is_some()
+    }
+
+    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
+    /// answers the next round, and its retry would bring the server whatever the client puts in it.
+    pub(crate) fn holds_rounds(&self) -> bool {
+        self.decisions.is_some() || self.answer_with == Audience::People
+    }
+}
+
 impl Default for RelaySettings {
     fn default() -> Self {
         Self {

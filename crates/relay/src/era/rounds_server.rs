@@ -16,9 +16,7 @@ use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::negotiation::declare;
 use crate::server_round::{Entry, Round};
-use crate::{
-    Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
-};
+use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
 
 /// The most that a server asks for in one round.
 const ENTRIES: usize = 256;
@@ -126,7 +124,7 @@ impl Relay {
         };
         // The answers of a retry, or of the record, are those of questions that the gateway asks.
         let brings_answers = call.rounds().retry_answers().is_some();
-        if !self.client.answers_with_retries() || self.holds_rounds() || brings_answers {
+        if !self.client.answers_with_retries() || self.settings.holds_rounds() || brings_answers {
             return false;
         }
         let can = required
@@ -136,16 +134,10 @@ impl Relay {
         !asks || (call.stream().is_some() && can)
     }
 
-    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
-    /// answers the next round, and its retry would bring the server whatever the client puts in it.
-    pub(crate) fn holds_rounds(&self) -> bool {
-        self.settings.decisions.is_some() || self.settings.answer_with == Audience::People
-    }
-
     /// Returns the refusal of a request of a round that is none of the protocol's, or that the client is to answer and has not
     /// declared.
     fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
-        if !self.holds_rounds() {
+        if !self.settings.holds_rounds() {
             return None;
         }
         let capability = match method {
