@@ -133,7 +133,8 @@ impl Relay {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Some(repeated) = claims.repeated() {
-            if !self.repeats_answers(key, repeated, &responses) {
+            let call = self.calls.get(key);
+            if !call.is_some_and(|call| call.rounds().repeats_answers(repeated, &responses)) {
                 return self.starts_anew(frame, state, claims, responses);
             }
             self.round_states.use_up(state);
@@ -160,8 +161,10 @@ impl Relay {
             return self.reject(frame, &refusal);
         }
         self.round_states.use_up(state);
-        if !responses.is_empty() {
-            self.note_answered_round(key, &responses);
+        if !responses.is_empty()
+            && let Some(call) = self.calls.get_mut(key)
+        {
+            call.rounds_mut().answer_presented(&responses);
         }
         for (question, outcome) in right {
             self.keep_own_words(question, &outcome, &responses);
