@@ -85,6 +85,22 @@ impl TaskQuestions {
         task.is_some_and(|task| task.shown.contains(key))
     }
 
+    /// Returns whether the client was shown all questions that these params answer.
+    fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
+        let all = Members::read(params, "params")?;
+        all.refuse_like(&["taskId", "inputResponses"], "params")?;
+        let answers = all
+            .get("inputResponses")
+            .filter(|answers| !members::is_null(answers));
+        let Some(answers) = answers else {
+            return Ok(true);
+        };
+        let task = all.need_text("taskId")?;
+        let answers = InputResponses::parse(answers)?;
+        let mut keys = answers.keys();
+        Ok(keys.all(|key| self.was_shown(&task, key)))
+    }
+
     fn forget_oldest(&mut self) {
         let mut bytes: usize = self.tasks.iter().map(|(id, task)| task.size(id)).sum();
         while self.tasks.len() > REMEMBERED || bytes > BYTES {
@@ -110,10 +126,10 @@ impl Relay {
             return None;
         }
         if self.server.pushes_questions_of_tasks() {
-            self.note_task_request(*frame);
+            self.past_calls.note_task_request(*frame);
         }
         let params = frame.params()?;
-        match self.were_shown(params) {
+        match self.task_questions.were_shown(params) {
             Ok(true) => None,
             Ok(false) => {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
@@ -126,22 +142,6 @@ impl Relay {
                 Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
             }
         }
-    }
-
-    /// Returns whether the client was shown all questions that these params answer.
-    fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
-        let all = Members::read(params, "params")?;
-        all.refuse_like(&["taskId", "inputResponses"], "params")?;
-        let answers = all
-            .get("inputResponses")
-            .filter(|answers| !members::is_null(answers));
-        let Some(answers) = answers else {
-            return Ok(true);
-        };
-        let task = all.need_text("taskId")?;
-        let answers = InputResponses::parse(answers)?;
-        let mut keys = answers.keys();
-        Ok(keys.all(|key| self.task_questions.was_shown(&task, key)))
     }
 
     /// Judges the questions in a response that says how a task is, or that a call became one. `Err` where they are not the caller's.
