@@ -1,14 +1,11 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
-use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{
     Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
 };
-use serde_json::value::RawValue;
 
-use crate::asks::{Ask, ClientReply, UnusableReply};
+use crate::asks::{Ask, UnusableReply};
 use crate::call_start::Carried;
 use crate::calls;
 use crate::frame_edit::{self, ErrorResponse};
@@ -167,7 +164,9 @@ impl Relay {
             call.rounds_mut().answer_presented(&responses);
         }
         for (question, outcome) in right {
-            self.keep_own_words(question, &outcome, &responses);
+            if let Some(question) = self.asks.get_mut(question) {
+                question.keep_retry_reply(&outcome, &responses);
+            }
             self.client_answered(question, outcome);
         }
         for (question, refusal, reason) in wrong {
@@ -252,9 +251,9 @@ impl Relay {
         }
         match self.answer_for(key, question.entry(), &retry_answers.responses) {
             Ok(Some(outcome)) => {
-                let said = retry_answers.responses.get(question.entry());
-                let said = said.map(RawValue::to_owned);
-                self.keep_reply(key, &outcome, said.as_deref());
+                if let Some(question) = self.asks.get_mut(key) {
+                    question.keep_retry_reply(&outcome, &retry_answers.responses);
+                }
                 self.client_answered(key, outcome);
                 true
             }
@@ -266,28 +265,6 @@ impl Relay {
             }
             Ok(None) | Err(UnusableReply::Malformed(_)) => false,
         }
-    }
-
-    /// Keeps what a retry says to a question, for a server that may have it with all its members.
-    fn keep_own_words(&mut self, key: AskId, outcome: &Outcome, responses: &InputResponses) {
-        let said = self
-            .asks
-            .get(key)
-            .and_then(|question| responses.get(question.entry()));
-        self.keep_reply(key, outcome, said);
-    }
-
-    fn keep_reply(&mut self, key: AskId, outcome: &Outcome, said: Option<&RawValue>) {
-        let Some(question) = self.asks.get_mut(key) else {
-            return;
-        };
-        // Content that means nothing is dropped.
-        let meant = |said: &&RawValue| {
-            outcome.answers().is_some() || members::member(said, "content").is_none()
-        };
-        let reply = said.filter(meant);
-        let reply = reply.map(|said| ClientReply::new(said.get(), outcome_json(outcome)));
-        question.set_client_reply(reply);
     }
 
     /// A request of a rounds client goes to the server, not as it came.
