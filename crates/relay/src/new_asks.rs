@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use crate::asks::{Attribution, NewAsk, Origin};
 use crate::attribution::OTHERS;
-use crate::calls::Call;
 use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
 use crate::question_plan::QuestionPlan;
@@ -51,7 +50,13 @@ impl Relay {
         let revision = self.server.revision_or_latest();
         let Checked { form, warnings } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
-        self.can_be_shown(call, &others)?;
+        // Each call that it may belong to has to be shown in full.
+        if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
+            let why = format!(
+                "nobody is asked, since the call cannot be shown to a person in full: {defect}"
+            );
+            return Err(ErrorResponse::new(-32603, why));
+        }
         let QuestionPlan { planned, past } = if origin == Origin::Approval {
             self.planned_approval(&attribution).into()
         } else {
@@ -81,10 +86,10 @@ impl Relay {
         let frame = frame.filter(|_| is_shown);
         // The client's own dialog names no call, so its question needs none in full.
         let mut candidates = match place {
-            AskedVia::People => self.calls_of(&others),
+            AskedVia::People => self.calls.summaries(&others),
             AskedVia::Client => Vec::new(),
         };
-        let mut names = self.names_of(&others);
+        let mut names = self.calls.targets(&others);
         if !past.is_empty() {
             attribution.add_past();
             add_past(&mut names, &mut candidates, past);
@@ -131,23 +136,6 @@ impl Relay {
             asked: Box::new(asked),
         });
         Ok(key)
-    }
-
-    /// A question is asked only where each call that it may belong to can be shown in full.
-    fn can_be_shown(
-        &mut self,
-        call: Option<CallId>,
-        others: &[CallId],
-    ) -> Result<(), ErrorResponse> {
-        for key in call.iter().chain(others) {
-            if let Some(defect) = self.calls.get_mut(*key).and_then(Call::unreadable) {
-                let why = format!(
-                    "nobody is asked, since the call cannot be shown to a person in full: {defect}"
-                );
-                return Err(ErrorResponse::new(-32603, why));
-            }
-        }
-        Ok(())
     }
 
     /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's, for a client
