@@ -398,7 +398,7 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> ServerForward {
-        if let Some(text) = self.with_approval(key, frame) {
+        if let Some(text) = self.approvals.added_to(key, frame) {
             self.approvals.forget(key);
             return self.finish_with(now, key, text);
         }

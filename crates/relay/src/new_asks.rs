@@ -58,7 +58,7 @@ impl Relay {
             return Err(ErrorResponse::new(-32603, why));
         }
         let QuestionPlan { planned, past } = if origin == Origin::Approval {
-            self.planned_approval(&attribution).into()
+            self.approvals.planned(&attribution).into()
         } else {
             self.planned(now, &attribution, &request, form.as_ref())
         };
