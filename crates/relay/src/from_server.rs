@@ -1,16 +1,16 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
-use std::borrow::Cow;
-
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::members::{self, Members};
-use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
+use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method, pushed, rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method,
 };
 use serde_json::value::RawValue;
 
+use crate::asking_frames::{
+    asks_in_result, asks_in_rounds, begins_task, names_questions, resembles_question, wants_links,
+};
 use crate::asks::Origin;
 use crate::calls::Call;
 use crate::era::Server;
@@ -40,7 +40,8 @@ impl Relay {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
-        if method::is_like_create(method) || self.names_questions(frame) {
+        let is_judged = self.settings.decisions.is_some();
+        if method::is_like_create(method) || (is_judged && names_questions(frame)) {
             // A client that is not strict may take it for a question, which nobody has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.tell_server(refusal.to_response(&id), None);
@@ -132,7 +133,7 @@ impl Relay {
             tracing::debug!(server = %self.settings.server, "a notification about a task of another caller is not passed on");
             return ServerForward::Handled;
         }
-        if self.names_questions(frame) {
+        if self.settings.decisions.is_some() && names_questions(frame) {
             return match params {
                 Some(params)
                     if frame.sole_member(FramePart::Params, "inputRequests") != Ok(None) =>
@@ -161,19 +162,6 @@ impl Relay {
                 ServerForward::Handled
             }
             _ => self.forward_in_session(via),
-        }
-    }
-
-    /// Returns whether a message has, for some reader, the member of its params in which questions stand, and rules judge those.
-    fn names_questions(&self, frame: Frame<'_>) -> bool {
-        if self.settings.decisions.is_none() || frame.part(FramePart::Params).is_none() {
-            return false;
-        }
-        let params = frame.params().map(|params| Members::read(params, "params"));
-        match params {
-            Some(Ok(all)) => all.iter().any(|(name, _)| is_like_questions(name)),
-            Some(Err(WireError::NotObject { .. })) => false,
-            Some(Err(_)) | None => true,
         }
     }
 
@@ -338,26 +326,11 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind()?;
-        if self.wants_links(frame) {
+        if wants_links(frame, self.settings.decisions.is_some()) {
             return Some(ElicitationMessage::UrlRequired);
         }
         let may_ask = self.server.may_ask_in_results();
-        (may_ask && says(frame, FramePart::Result, "resultType", asks))
-            .then_some(ElicitationMessage::InputRequired)
-    }
-
-    /// Returns whether the response is an error that wants links visited. Where rules decide, so is one whose code some reader may take for
-    /// that of such an error.
-    pub(crate) fn wants_links(&self, frame: Frame<'_>) -> bool {
-        let is_judged = self.settings.decisions.is_some();
-        says(frame, FramePart::Error, "code", |code| {
-            requires_urls(code) || (is_judged && may_require_urls(code))
-        })
-    }
-
-    /// Returns whether the answer to an opening asks something, which it cannot.
-    pub(crate) fn opening_asks(&self, frame: Frame<'_>) -> bool {
-        self.settings.decisions.is_some() && asks_in_rounds(frame)
+        (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
     /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
@@ -491,7 +464,7 @@ impl Relay {
         self.settings.decisions.is_some()
             && self.server.pushes_questions_of_tasks()
             && self.calls.get(key).is_some_and(may_ask)
-            && says(frame, FramePart::Result, "task", |task| task != "null")
+            && begins_task(frame)
     }
 
     pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
@@ -573,86 +546,4 @@ impl Relay {
 /// The refusal of a response that is not JSON.
 pub(crate) fn unreadable() -> ErrorResponse {
     ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
-}
-
-/// Returns whether this member of an object says so. Where two readers could see different values of it, or the object cannot be read,
-/// it does if it could for any reader.
-fn says(
-    frame: Frame<'_>,
-    part: FramePart,
-    member: &'static str,
-    so: impl Fn(&str) -> bool,
-) -> bool {
-    if let Ok(value) = frame.sole_member(part, member) {
-        return value.is_some_and(so);
-    }
-    let object = match part {
-        FramePart::Error => frame.error(),
-        FramePart::Result => frame.result(),
-        FramePart::Params | FramePart::Meta => frame.params(),
-    };
-    match object.map(|object| Members::read(object, member)) {
-        Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-        Some(Err(_)) | None => frame
-            .part(part)
-            .is_some_and(|object| object.starts_with('{')),
-    }
-}
-
-/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
-fn asks_in_rounds(frame: Frame<'_>) -> bool {
-    let has_questions = |asked: &str| asked != "null";
-    frame.index().has_rounds_member
-        && (says(frame, FramePart::Result, "resultType", asks_or_may)
-            || says(frame, FramePart::Result, "inputRequests", has_questions))
-}
-
-/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
-/// case nor what is between letters nor whether there is an id.
-fn resembles_question(method: &str) -> bool {
-    let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
-    method == method::CREATE || is_nearly(method, &asking)
-}
-
-/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
-/// links visited.
-fn may_require_urls(code: &str) -> bool {
-    let digits = code.strip_prefix('-').unwrap_or(code);
-    let is_digit = |digit: u8| digit.is_ascii_digit();
-    if digits.len() < 16
-        && digits.bytes().all(is_digit)
-        && let Ok(code) = code.parse::<i64>()
-    {
-        // A reader with 32 bits takes it for the number that is left of it.
-        return (code - pushed::URL_REQUIRED_CODE) % (1 << 32) == 0;
-    }
-    match serde_json::from_str::<String>(code) {
-        Ok(text) => !text.is_ascii() || text.bytes().any(is_digit),
-        Err(_) => true,
-    }
-}
-
-/// Returns whether some reader could take this name of a member for `inputRequests`.
-fn is_like_questions(name: &str) -> bool {
-    has_same_letters(name, "inputRequests")
-}
-
-/// Returns whether this code of an error wants links visited, however the number is written.
-fn requires_urls(code: &str) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
-    let wanted = pushed::URL_REQUIRED_CODE as f64;
-    code.parse()
-        .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
-}
-
-/// Returns whether this `resultType` asks; a string may be written with escapes.
-fn asks(kind: &str) -> bool {
-    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
-    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
-}
-
-/// Returns whether this `resultType` asks, or says that the call goes on as a task.
-fn asks_or_may(kind: &str) -> bool {
-    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
-    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")
 }

@@ -16,6 +16,7 @@
 //! | [`settings`] | an operator's settings |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
+//! | `asking_frames` | the frames of a server that ask, as any reader may take them |
 //! | `era` | the state of each side and its era; translation between the eras, one file per era and side |
 //! | `handshake` | the openings of a client of either era |
 //! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
@@ -49,6 +50,7 @@
 
 mod answers;
 mod approvals;
+mod asking_frames;
 mod asking_targets;
 mod asks;
 mod attribution;
