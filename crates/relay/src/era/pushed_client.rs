@@ -141,7 +141,7 @@ impl Relay {
     }
 
     /// Puts a question before a client of this era.
-    pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
+    pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
             return;
@@ -264,7 +264,7 @@ impl Relay {
     }
 
     /// A request in a round that is not a question: the client is pushed it, when its era is this.
-    pub(crate) fn push_other(
+    pub(super) fn push_other(
         &mut self,
         stream: Option<StreamId>,
         method: &str,

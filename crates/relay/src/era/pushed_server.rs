@@ -140,7 +140,7 @@ impl Relay {
     }
 
     /// A request of a rounds client for a pushed server.
-    pub(crate) fn rounds_to_pushed(
+    pub(super) fn rounds_to_pushed(
         &mut self,
         frame: ClientFrame<'_>,
         method: &str,

@@ -191,7 +191,7 @@ impl Relay {
     }
 
     /// Ends a call in time whose client has a round without a question that could end it.
-    pub(crate) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
+    pub(super) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
         let is_open = |question: &AskId| {
             self.asks
                 .get(*question)

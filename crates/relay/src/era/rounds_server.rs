@@ -340,7 +340,7 @@ impl Relay {
     }
 
     /// A request of a pushed client for a server of the rounds era.
-    pub(crate) fn pushed_to_rounds(
+    pub(super) fn pushed_to_rounds(
         &mut self,
         frame: ClientFrame<'_>,
         method: &str,
