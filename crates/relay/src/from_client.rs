@@ -187,7 +187,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ClientForward {
         let method = frame.method().unwrap_or_default();
-        if self.is_of_foreign_task(frame) {
+        if self.settings.is_of_foreign_task(frame) {
             tracing::warn!(server = %self.settings.server, "a client's notification about a task of another caller is not passed on");
             return ClientForward::Handled;
         }

@@ -129,7 +129,7 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let params = frame.params();
-        if self.is_of_foreign_task(frame) {
+        if self.settings.is_of_foreign_task(frame) {
             tracing::debug!(server = %self.settings.server, "a notification about a task of another caller is not passed on");
             return ServerForward::Handled;
         }

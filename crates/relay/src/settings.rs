@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::Capability;
+use mcp_elicit_core::wire::{Capability, Frame};
 
 use crate::asking_targets::AskingTargets;
 use crate::client_waits::ClientWaits;
@@ -89,6 +89,12 @@ impl RelaySettings {
     /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
     pub(crate) fn has_callers_to_judge(&self) -> bool {
         self.decisions.is_some() || self.task_caller.is_some()
+    }
+
+    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
+    pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
+        let caller = self.task_caller.as_ref();
+        caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))
     }
 
     /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
