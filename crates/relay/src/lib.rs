@@ -360,7 +360,7 @@ impl Relay {
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),
-            Event::Accepted(delivery) => self.accepted(delivery),
+            Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.outbox),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),

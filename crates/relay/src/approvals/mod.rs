@@ -232,10 +232,8 @@ impl Relay {
                 return false;
             };
             // As for a call that is refused when it is approved, the approval serves no other.
-            let delivery = self.approvals.take_delivery(key);
-            if let Some(delivery) = delivery.and_then(|delivery| self.deliveries.end(delivery)) {
-                let records = delivery.into_records();
-                self.outbox.push(Effect::Delivered { records });
+            if let Some(delivery) = self.approvals.take_delivery(key) {
+                self.deliveries.accepted(delivery, &mut self.outbox);
             }
             self.remove_call(key);
             self.tell_not_called(&client, &why, "");
