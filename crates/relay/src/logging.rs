@@ -6,7 +6,6 @@
 use crate::log_levels::LogLevel;
 use mcp_elicit_core::wire::{Id, members, message, meta};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::frame_edit;
 use crate::{CallId, ClientForward, Relay, ServerForward, StreamId};
@@ -95,10 +94,5 @@ impl Relay {
             self.tell_client(stream, frame.text().to_owned(), false);
         }
         ServerForward::Handled
-    }
-
-    /// The level of the client's session, as a request for a rounds server says it.
-    pub(crate) fn session_log_level(&self) -> Option<Box<RawValue>> {
-        Some(members::raw_text(self.log_levels.client()?.name()))
     }
 }

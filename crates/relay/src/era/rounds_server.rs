@@ -407,7 +407,8 @@ impl Relay {
             let value = members::raw_value(own.get(key)?);
             params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
         }
-        if let Some(level) = self.session_log_level() {
+        if let Some(level) = self.log_levels.client() {
+            let level = members::raw_text(level.name());
             params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
         }
         envelope.with_body(params.as_deref()?).ok()
