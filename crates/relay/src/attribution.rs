@@ -11,7 +11,7 @@ use mcp_elicit_core::wire::Mode;
 
 use crate::asks::{Ask, Attribution};
 use crate::calls::Call;
-use crate::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
+use crate::{AskId, AskedVia, CallId, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
@@ -47,26 +47,6 @@ impl Relay {
         Attribution::among(asking.into_iter().map(|(key, _)| key), newest)
     }
 
-    /// Returns what else the question may be for, each name once.
-    pub(crate) fn names_of(&mut self, others: &[CallId]) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for key in others {
-            let calling = self.calls.get_mut(*key).and_then(Call::summary);
-            if let Some(calling) = calling
-                && !names.contains(&calling.target)
-            {
-                names.push(calling.target.clone());
-            }
-        }
-        names
-    }
-
-    /// Returns the calls that the question may be for instead.
-    pub(crate) fn calls_of(&mut self, others: &[CallId]) -> Vec<CallSummary> {
-        let calling = |key: &CallId| self.calls.get_mut(*key).and_then(Call::summary).cloned();
-        others.iter().filter_map(calling).collect()
-    }
-
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
     /// none.
     pub(crate) fn reassign(&mut self, now: Timestamp, key: AskId, from: CallId) -> bool {
@@ -75,7 +55,9 @@ impl Relay {
         };
         let named = |call: &&CallId| self.calls.may_ask(**call);
         let named = question.others().iter().find(named).copied();
-        let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
+        // More may have been on their way than are named.
+        let unnamed = || self.calls.oldest_asking(question.newest()?, from);
+        let Some(to) = named.or_else(unnamed) else {
             return self.leave_to_past(key, from);
         };
         if let Some(call) = self.calls.get_mut(from) {
@@ -109,13 +91,6 @@ impl Relay {
             }
         }
         may_be_past
-    }
-
-    /// The oldest call that the question may be for and that was not named: more were on their way than are named.
-    fn beyond_those_named(&self, question: &Ask, from: CallId) -> Option<CallId> {
-        let newest = question.newest()?;
-        let asking = self.calls.asking().map(|(key, _)| key);
-        asking.filter(|key| *key <= newest && *key != from).min()
     }
 }
 

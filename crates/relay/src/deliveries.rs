@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{CallId, DeliveryId};
+use crate::outbox::Outbox;
+use crate::{CallId, DeliveryId, Effect};
 
 /// Answers that went out in one frame.
 pub(crate) struct Delivery {
@@ -68,6 +69,14 @@ impl Deliveries {
         let key = DeliveryId(self.last);
         self.by_key.insert(key, Delivery { records, waits });
         Some(key)
+    }
+
+    /// The server has accepted the answers, or no call can have them any more: they count as delivered.
+    pub(crate) fn accepted(&mut self, delivery: DeliveryId, outbox: &mut Outbox) {
+        if let Some(delivery) = self.end(delivery) {
+            let records = delivery.into_records();
+            outbox.push(Effect::Delivered { records });
+        }
     }
 
     /// Ends a delivery, whose outcome was reported. `None` where that was done before.

@@ -5,14 +5,6 @@ use crate::frame_edit::ErrorResponse;
 use crate::{DeliveryId, Effect, Relay, Timestamp};
 
 impl Relay {
-    /// The server has accepted the answers.
-    pub(crate) fn accepted(&mut self, key: DeliveryId) {
-        if let Some(delivery) = self.deliveries.end(key) {
-            let records = delivery.into_records();
-            self.outbox.push(Effect::Delivered { records });
-        }
-    }
-
     /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
     /// them or this was the second time.
     pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {

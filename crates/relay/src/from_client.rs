@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
-use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, Meta, members, message, method};
+use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -54,13 +53,11 @@ impl Relay {
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
         }
-        if self.client.is_unknown() {
-            self.client.learn_rounds(*frame);
-        }
+        self.client.learn_from_request(*frame);
         match self.server.contact() {
             Contact::Gone => self.reject(frame, &self.server_ended()),
             Contact::Probing => self.wait_for_era(frame),
-            Contact::New if self.client.answers_with_retries() => {
+            Contact::New if self.client.needs_no_opening() => {
                 self.begin_probe(frame.at());
                 self.wait_for_era(frame)
             }
@@ -80,15 +77,10 @@ impl Relay {
         frame: ClientFrame<'_>,
         method: &str,
     ) -> Option<ClientForward> {
-        if !self.has_callers_to_judge() || !is_nearly_judged(method) {
+        if !self.settings.has_callers_to_judge() || !is_nearly_judged(method) {
             return None;
         }
         Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
-    }
-
-    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
-    pub(crate) fn has_callers_to_judge(&self) -> bool {
-        self.settings.decisions.is_some() || self.settings.task_caller.is_some()
     }
 
     /// The request waits until the server's era is known.
@@ -103,9 +95,7 @@ impl Relay {
     /// A request of a known client for a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
-        if self.client.is_pushed_to()
-            && let Some(refused) = self.refuse_rounds_in_session(frame, method)
-        {
+        if let Some(refused) = self.refuse_rounds_in_session(frame, method) {
             return refused;
         }
         if let Some(kind) = kind
@@ -119,37 +109,6 @@ impl Relay {
             return forward;
         }
         self.translate_request(frame, method, Carried::default())
-    }
-
-    /// Refuses a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both eras would ask
-    /// in its result, past everybody who is to be asked in a session.
-    fn refuse_rounds_in_session(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> Option<ClientForward> {
-        if CallKind::of_method(method).is_none() && !method.starts_with("tasks/") {
-            return None;
-        }
-        let has_members = |params: &str| params.starts_with('{');
-        if frame.part(FramePart::Params).is_none_or(has_members)
-            && frame.sole_member(FramePart::Meta, PROTOCOL_VERSION) == Ok(None)
-        {
-            // Certain without a look through the arguments.
-            return None;
-        }
-        match Meta::from_params(frame.params()) {
-            Ok(meta) if !meta.is_rounds() => None,
-            Ok(_) => {
-                let why = format!(
-                    "this client has opened a session with `initialize`, so its requests have no `{PROTOCOL_VERSION}` in `_meta`"
-                );
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
-            }
-            Err(defect) => {
-                Some(self.reject(frame, &ErrorResponse::new(-32602, defect.to_string())))
-            }
-        }
     }
 
     /// The call goes to the server, as it came when nothing stands against it.
@@ -228,13 +187,13 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ClientForward {
         let method = frame.method().unwrap_or_default();
-        if self.is_of_foreign_task(frame) {
+        if self.settings.is_of_foreign_task(frame) {
             tracing::warn!(server = %self.settings.server, "a client's notification about a task of another caller is not passed on");
             return ClientForward::Handled;
         }
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
-            method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,
+            method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
             // A server might act on a call without an id, of which nobody was asked.
             _ => self.reject_under(stream, None, -32600, NEEDS_ID),
@@ -242,8 +201,8 @@ impl Relay {
     }
 
     fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
-        if self.settings.client_streams && self.client.answers_with_retries() {
-            // Each request is given up by closing its own stream (2026-07-28, transports). Which request this id means cannot be told.
+        if self.settings.client_streams && self.client.cancels_by_closing_stream() {
+            // Which request this id means cannot be told.
             return ClientForward::Handled;
         }
         let params = frame.params();
@@ -321,7 +280,7 @@ impl Relay {
         }
     }
 
-    /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
+    /// The stream of a request is closed, which may give the request up.
     pub(crate) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
         for key in self.calls.on_stream(stream) {
             let call = self.calls.get(key);
@@ -330,7 +289,7 @@ impl Relay {
             } else if self.holds.is_held(key) {
                 // A person is being asked: the call waits for being made again.
                 self.detach(key);
-            } else if self.client.answers_with_retries() {
+            } else if self.client.cancels_by_closing_stream() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
                 self.cancel_upstream(key);
                 self.remove_call(key);

@@ -1,17 +1,16 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
-use std::borrow::Cow;
-
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::members::{self, Members};
-use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
+use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, message, method, pushed,
-    rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method,
 };
 use serde_json::value::RawValue;
 
+use crate::asking_frames::{
+    asks_in_result, asks_in_rounds, begins_task, names_questions, resembles_question, wants_links,
+};
 use crate::asks::Origin;
 use crate::calls::Call;
 use crate::era::Server;
@@ -41,14 +40,14 @@ impl Relay {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
-        if method::is_like_create(method) || self.names_questions(frame) {
+        let is_judged = self.settings.decisions.is_some();
+        if method::is_like_create(method) || (is_judged && names_questions(frame)) {
             // A client that is not strict may take it for a question, which nobody has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
-        if self.client.answers_with_retries() {
-            self.answer_for_rounds_client(&id, method);
+        if self.answer_for_client(&id, method) {
             return ServerForward::Handled;
         }
         if self.server_requests.is_full() {
@@ -130,11 +129,11 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let params = frame.params();
-        if self.is_of_foreign_task(frame) {
+        if self.settings.is_of_foreign_task(frame) {
             tracing::debug!(server = %self.settings.server, "a notification about a task of another caller is not passed on");
             return ServerForward::Handled;
         }
-        if self.names_questions(frame) {
+        if self.settings.decisions.is_some() && names_questions(frame) {
             return match params {
                 Some(params)
                     if frame.sole_member(FramePart::Params, "inputRequests") != Ok(None) =>
@@ -163,19 +162,6 @@ impl Relay {
                 ServerForward::Handled
             }
             _ => self.forward_in_session(via),
-        }
-    }
-
-    /// Returns whether a message has, for some reader, the member of its params in which questions stand, and rules judge those.
-    fn names_questions(&self, frame: Frame<'_>) -> bool {
-        if self.settings.decisions.is_none() || frame.part(FramePart::Params).is_none() {
-            return false;
-        }
-        let params = frame.params().map(|params| Members::read(params, "params"));
-        match params {
-            Some(Ok(all)) => all.iter().any(|(name, _)| is_like_questions(name)),
-            Some(Err(WireError::NotObject { .. })) => false,
-            Some(Err(_)) | None => true,
         }
     }
 
@@ -317,7 +303,7 @@ impl Relay {
     /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
     /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
     fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
-        self.server.pushes_questions() && asks_in_rounds(frame)
+        self.server.must_not_ask_in_results() && asks_in_rounds(frame)
     }
 
     /// The refusal of what a server says in a revision that was not agreed on.
@@ -340,26 +326,11 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind()?;
-        if self.wants_links(frame) {
+        if wants_links(frame, self.settings.decisions.is_some()) {
             return Some(ElicitationMessage::UrlRequired);
         }
-        let in_rounds = self.server.asks_in_results();
-        (in_rounds && says(frame, FramePart::Result, "resultType", asks))
-            .then_some(ElicitationMessage::InputRequired)
-    }
-
-    /// Returns whether the response is an error that wants links visited. Where rules decide, so is one whose code some reader may take for
-    /// that of such an error.
-    pub(crate) fn wants_links(&self, frame: Frame<'_>) -> bool {
-        let is_judged = self.settings.decisions.is_some();
-        says(frame, FramePart::Error, "code", |code| {
-            requires_urls(code) || (is_judged && may_require_urls(code))
-        })
-    }
-
-    /// Returns whether the answer to an opening asks something, which it cannot.
-    pub(crate) fn opening_asks(&self, frame: Frame<'_>) -> bool {
-        self.settings.decisions.is_some() && asks_in_rounds(frame)
+        let may_ask = self.server.may_ask_in_results();
+        (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
     /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
@@ -400,7 +371,7 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> ServerForward {
-        if let Some(text) = self.with_approval(key, frame) {
+        if let Some(text) = self.approvals.added_to(key, frame) {
             self.approvals.forget(key);
             return self.finish_with(now, key, text);
         }
@@ -491,9 +462,9 @@ impl Relay {
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
         self.settings.decisions.is_some()
-            && self.server.pushes_questions()
+            && self.server.pushes_questions_of_tasks()
             && self.calls.get(key).is_some_and(may_ask)
-            && says(frame, FramePart::Result, "task", |task| task != "null")
+            && begins_task(frame)
     }
 
     pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
@@ -563,20 +534,6 @@ impl Relay {
         self.past_calls = PastCalls::default();
     }
 
-    /// A request of the server that a client of the rounds era cannot be pushed.
-    fn answer_for_rounds_client(&mut self, id: &Id, method: &str) {
-        let frame = if method == "ping" {
-            message::result(id, &members::raw_value(&serde_json::json!({})))
-        } else {
-            let why = format!(
-                "the client speaks {}, which has no pushed `{method}`",
-                Revision::V2026_07_28
-            );
-            ErrorResponse::new(-32601, why).to_response(id)
-        };
-        self.tell_server(frame, None);
-    }
-
     /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` where the notification can be read.
     pub(crate) fn forward_complete(&self, via: Option<CallId>, is_whole: bool) -> ServerForward {
         if is_whole && !self.client.knows_completion() {
@@ -589,86 +546,4 @@ impl Relay {
 /// The refusal of a response that is not JSON.
 pub(crate) fn unreadable() -> ErrorResponse {
     ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
-}
-
-/// Returns whether this member of an object says so. Where two readers could see different values of it, or the object cannot be read,
-/// it does if it could for any reader.
-fn says(
-    frame: Frame<'_>,
-    part: FramePart,
-    member: &'static str,
-    so: impl Fn(&str) -> bool,
-) -> bool {
-    if let Ok(value) = frame.sole_member(part, member) {
-        return value.is_some_and(so);
-    }
-    let object = match part {
-        FramePart::Error => frame.error(),
-        FramePart::Result => frame.result(),
-        FramePart::Params | FramePart::Meta => frame.params(),
-    };
-    match object.map(|object| Members::read(object, member)) {
-        Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-        Some(Err(_)) | None => frame
-            .part(part)
-            .is_some_and(|object| object.starts_with('{')),
-    }
-}
-
-/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
-fn asks_in_rounds(frame: Frame<'_>) -> bool {
-    let has_questions = |asked: &str| asked != "null";
-    frame.index().has_rounds_member
-        && (says(frame, FramePart::Result, "resultType", asks_or_may)
-            || says(frame, FramePart::Result, "inputRequests", has_questions))
-}
-
-/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
-/// case nor what is between letters nor whether there is an id.
-fn resembles_question(method: &str) -> bool {
-    let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
-    method == method::CREATE || is_nearly(method, &asking)
-}
-
-/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
-/// links visited.
-fn may_require_urls(code: &str) -> bool {
-    let digits = code.strip_prefix('-').unwrap_or(code);
-    let is_digit = |digit: u8| digit.is_ascii_digit();
-    if digits.len() < 16
-        && digits.bytes().all(is_digit)
-        && let Ok(code) = code.parse::<i64>()
-    {
-        // A reader with 32 bits takes it for the number that is left of it.
-        return (code - pushed::URL_REQUIRED_CODE) % (1 << 32) == 0;
-    }
-    match serde_json::from_str::<String>(code) {
-        Ok(text) => !text.is_ascii() || text.bytes().any(is_digit),
-        Err(_) => true,
-    }
-}
-
-/// Returns whether some reader could take this name of a member for `inputRequests`.
-fn is_like_questions(name: &str) -> bool {
-    has_same_letters(name, "inputRequests")
-}
-
-/// Returns whether this code of an error wants links visited, however the number is written.
-fn requires_urls(code: &str) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
-    let wanted = pushed::URL_REQUIRED_CODE as f64;
-    code.parse()
-        .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
-}
-
-/// Returns whether this `resultType` asks; a string may be written with escapes.
-fn asks(kind: &str) -> bool {
-    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
-    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
-}
-
-/// Returns whether this `resultType` asks, or says that the call goes on as a task.
-fn asks_or_may(kind: &str) -> bool {
-    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
-    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")
 }

@@ -89,18 +89,14 @@ impl Relay {
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        if !self.client.is_pushed_to() {
-            // A client that has opened a session stays in it.
-            self.client.learn_rounds(*frame);
-        }
+        self.client.learn_from_discover(*frame);
         let opening = Opening::Discover {
             stream: frame.stream(),
             id: id.clone(),
         };
         match self.server.contact() {
             Contact::New => {}
-            // The server's own answer may change, and may depend on who asks.
-            Contact::Known if self.server.asks_in_results() => {
+            Contact::Known if self.server.answers_discover() => {
                 return self.route(frame, method::DISCOVER);
             }
             Contact::Known => {

@@ -16,6 +16,7 @@
 //! | [`settings`] | an operator's settings |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
+//! | `asking_frames` | the frames of a server that ask, as any reader may take them |
 //! | `era` | the state of each side and its era; translation between the eras, one file per era and side |
 //! | `handshake` | the openings of a client of either era |
 //! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
@@ -49,6 +50,7 @@
 
 mod answers;
 mod approvals;
+mod asking_frames;
 mod asking_targets;
 mod asks;
 mod attribution;
@@ -269,7 +271,7 @@ impl Relay {
         let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
             return self.reject_unreadable(stream, frame);
         };
-        if self.has_callers_to_judge() && !is_json(read.text()) {
+        if self.settings.has_callers_to_judge() && !is_json(read.text()) {
             // A server that is less strict may find a call in it, of which no rule was asked.
             return self.reject_unreadable(stream, frame);
         }
@@ -358,7 +360,7 @@ impl Relay {
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),
-            Event::Accepted(delivery) => self.accepted(delivery),
+            Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.outbox),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),

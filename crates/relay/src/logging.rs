@@ -6,7 +6,6 @@
 use crate::log_levels::LogLevel;
 use mcp_elicit_core::wire::{Id, members, message, meta};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::frame_edit;
 use crate::{CallId, ClientForward, Relay, ServerForward, StreamId};
@@ -20,13 +19,11 @@ fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
 impl Relay {
     /// The level that a request of a rounds client names, of which a pushed server is told.
     pub(crate) fn requested_log_level(&mut self, frame: Frame<'_>) -> Option<LogLevel> {
-        if !self.client.answers_with_retries() {
+        if !self.client.has_log_level_per_request() {
             return None;
         }
         let level = level_of(frame)?;
-        if self.server.pushes_questions() {
-            self.ask_for_logs(level);
-        }
+        self.ask_for_logs(level);
         Some(level)
     }
 
@@ -64,9 +61,9 @@ impl Relay {
     /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
     /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
     pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
-        let server_keeps_to_it = self.server.asks_in_results();
+        let server_keeps_to_it = self.server.has_log_level_per_request();
         let one_way = via.is_some() || !self.settings.client_streams;
-        if !self.client.answers_with_retries() || (server_keeps_to_it && one_way) {
+        if !self.client.has_log_level_per_request() || (server_keeps_to_it && one_way) {
             return self.forward_in_session(via);
         }
         let level = frame.member(FramePart::Params, "level");
@@ -97,10 +94,5 @@ impl Relay {
             self.tell_client(stream, frame.text().to_owned(), false);
         }
         ServerForward::Handled
-    }
-
-    /// The level of the client's session, as a request for a rounds server says it.
-    pub(crate) fn session_log_level(&self) -> Option<Box<RawValue>> {
-        Some(members::raw_text(self.log_levels.client()?.name()))
     }
 }

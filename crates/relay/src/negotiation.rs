@@ -9,16 +9,6 @@ use crate::era::own_info;
 use crate::era_probe::Opening;
 
 impl Relay {
-    /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.
-    pub(crate) fn rounds_meta(&self) -> Value {
-        let capabilities = self.client.capabilities();
-        json!({
-            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
-            meta::CLIENT_INFO: self.client.info_or_own(),
-            meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
-        })
-    }
-
     /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.
     pub(crate) fn probe_meta(&self) -> Value {
         json!({

@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use crate::asks::{Attribution, NewAsk, Origin};
 use crate::attribution::OTHERS;
-use crate::calls::Call;
 use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
 use crate::question_plan::QuestionPlan;
@@ -38,7 +37,7 @@ impl Relay {
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map(UnknownMembers::read).transpose()?;
         // Asked in one of several calls, it might be asked in the wrong one.
-        let nowhere = attribution.is_ambiguous() && self.client.answers_with_retries();
+        let nowhere = attribution.is_ambiguous() && self.client.is_asked_in_results();
         if nowhere
             && self.settings.answer_with == Audience::Client
             && self.settings.decisions.is_none()
@@ -51,9 +50,15 @@ impl Relay {
         let revision = self.server.revision_or_latest();
         let Checked { form, warnings } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
-        self.can_be_shown(call, &others)?;
+        // Each call that it may belong to has to be shown in full.
+        if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
+            let why = format!(
+                "nobody is asked, since the call cannot be shown to a person in full: {defect}"
+            );
+            return Err(ErrorResponse::new(-32603, why));
+        }
         let QuestionPlan { planned, past } = if origin == Origin::Approval {
-            self.planned_approval(&attribution).into()
+            self.approvals.planned(&attribution).into()
         } else {
             self.planned(now, &attribution, &request, form.as_ref())
         };
@@ -81,10 +86,10 @@ impl Relay {
         let frame = frame.filter(|_| is_shown);
         // The client's own dialog names no call, so its question needs none in full.
         let mut candidates = match place {
-            AskedVia::People => self.calls_of(&others),
+            AskedVia::People => self.calls.summaries(&others),
             AskedVia::Client => Vec::new(),
         };
-        let mut names = self.names_of(&others);
+        let mut names = self.calls.targets(&others);
         if !past.is_empty() {
             attribution.add_past();
             add_past(&mut names, &mut candidates, past);
@@ -133,23 +138,6 @@ impl Relay {
         Ok(key)
     }
 
-    /// A question is asked only where each call that it may belong to can be shown in full.
-    fn can_be_shown(
-        &mut self,
-        call: Option<CallId>,
-        others: &[CallId],
-    ) -> Result<(), ErrorResponse> {
-        for key in call.iter().chain(others) {
-            if let Some(defect) = self.calls.get_mut(*key).and_then(Call::unreadable) {
-                let why = format!(
-                    "nobody is asked, since the call cannot be shown to a person in full: {defect}"
-                );
-                return Err(ErrorResponse::new(-32603, why));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's, for a client
     /// that is asked in rounds.
     fn entry_of(
@@ -161,7 +149,7 @@ impl Relay {
         if let Origin::Round { entry } | Origin::PassedRound { entry, .. } = origin {
             return entry.clone();
         }
-        if !self.client.answers_with_retries() {
+        if !self.client.is_asked_in_results() {
             return String::new();
         }
         let call = call.and_then(|call| self.calls.get_mut(call));
@@ -176,15 +164,8 @@ impl Relay {
         request: &ElicitRequest,
         form: Option<&Form>,
     ) -> Result<AskedVia, Fault> {
-        let declared = self
-            .client
-            .capability(call.and_then(|key| self.calls.get(key)));
-        let can = if self.client.is_pushed_to() {
-            self.can_push(request, form)
-        } else {
-            // A client of the rounds era is asked in a call, or not at all.
-            call.is_some() && declared.has(request.mode())
-        };
+        let call = call.and_then(|key| self.calls.get(key));
+        let can = self.client.can_be_asked(call, request, form);
         let to_client = can && !matches!(self.settings.answer_with, Audience::People);
         if to_client || matches!(origin, Origin::PassedRound { .. }) {
             return Ok(AskedVia::Client);
@@ -193,17 +174,16 @@ impl Relay {
             Audience::Auto | Audience::People => Ok(AskedVia::People),
             Audience::Client => Err(PeerFault::CapabilityMissing {
                 mode: request.mode(),
-                declared,
+                declared: self.client.capability(call),
             }
             .into()),
         }
     }
 
-    /// Returns whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
-    /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
-    /// own, which may come after any restart.
+    /// Returns whether a question put there may outlive the connection of whoever is asked: an answer that comes with a request of
+    /// its own may come after any restart.
     fn outlives(&self, place: AskedVia) -> bool {
-        place == AskedVia::People || !self.client.is_pushed_to()
+        place == AskedVia::People || !self.client.answers_on_same_connection()
     }
 
     /// The question is written: now it may be seen.
@@ -234,12 +214,7 @@ impl Relay {
         }
         match (via, call) {
             (_, Some(call)) if in_client_round => self.client_round_recorded(now, call),
-            (AskedVia::Client, Some(call)) if self.client.answers_with_retries() => {
-                if !self.uses_retry_answer(key, call) {
-                    self.present_round(now, call);
-                }
-            }
-            (AskedVia::Client, _) => self.push_to_client(now, key),
+            (AskedVia::Client, call) => self.ask_client(now, key, call),
             (AskedVia::People, Some(call)) => {
                 // What else its round asks is the client's, which can answer it meanwhile.
                 self.present_round(now, call);

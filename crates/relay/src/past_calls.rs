@@ -64,6 +64,20 @@ impl PastCalls {
         tasks.any(|task| task == id)
     }
 
+    /// The client asks for a task, which may go on with that: one of an earlier session is of a call that is not known here.
+    pub(crate) fn note_task_request(&mut self, frame: Frame<'_>) {
+        let task = frame
+            .params()
+            .and_then(|params| members::member(params, "taskId"));
+        let Some(task) = task else {
+            return;
+        };
+        let is_known = members::text(task).is_some_and(|task| self.has_task(&task));
+        if !is_known {
+            self.is_incomplete = true;
+        }
+    }
+
     /// Returns the calls that are remembered.
     pub(crate) fn all(&self) -> impl Iterator<Item = &CallSummary> {
         self.calls.iter().map(|past| &past.call)
@@ -98,20 +112,6 @@ impl Relay {
         });
         let calling = self.calls.get_mut(key).and_then(Call::summary).cloned();
         self.past_calls.add(None, task, calling);
-    }
-
-    /// The client asks for a task, which may go on with that: one of an earlier session is of a call that is not known here.
-    pub(crate) fn note_task_request(&mut self, frame: Frame<'_>) {
-        let task = frame
-            .params()
-            .and_then(|params| members::member(params, "taskId"));
-        let Some(task) = task else {
-            return;
-        };
-        let is_known = members::text(task).is_some_and(|task| self.past_calls.has_task(&task));
-        if !is_known {
-            self.past_calls.is_incomplete = true;
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
 
+use crate::asking_frames::{asks_in_rounds, wants_links};
 use crate::era::Server;
 use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::ErrorResponse;
@@ -71,7 +72,9 @@ impl Relay {
         self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
             // No rule speaks of an opening, so that it asks nothing where rules decide.
-            Some(_) if self.opening_asks(frame) => self.probe_refused(now, probe, None),
+            Some(_) if self.settings.decisions.is_some() && asks_in_rounds(frame) => {
+                self.probe_refused(now, probe, None)
+            }
             Some(result) => self.era_found(&probe, step, id, frame, result.to_owned()),
             None => self.probe_refused(now, probe, Some(frame.text())),
         };
@@ -207,7 +210,7 @@ impl Relay {
     fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
         let judges_nothing = self.settings.decisions.is_none();
         // No rule speaks of an opening, so its links reach nobody where rules decide.
-        let may_pass = |frame: &Frame<'_>| judges_nothing || !self.wants_links(*frame);
+        let may_pass = |frame: &Frame<'_>| judges_nothing || !wants_links(*frame, true);
         let index = error.and_then(|error| FrameIndex::at(error.as_bytes()));
         let frame = error
             .zip(index.as_ref())

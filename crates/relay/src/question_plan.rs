@@ -88,14 +88,6 @@ impl Strictest {
 }
 
 impl Relay {
-    /// Returns the decision by which a call waits for approval.
-    pub(crate) fn planned_approval(&self, attribution: &Attribution) -> Planned {
-        let approval = attribution.call().and_then(|call| self.approvals.of(call));
-        approval.map_or(Planned::Caller { open_for: None }, |approval| {
-            Planned::People(Box::new(approval.people.clone()))
-        })
-    }
-
     /// Returns the operator's decision about a question of the server.
     pub(crate) fn planned(
         &mut self,

@@ -5,24 +5,10 @@ use mcp_elicit_core::wire::{Capability, Mode};
 
 use crate::calls::Call;
 use crate::settings::Audience;
-use crate::turns::{OtherCall, Rule, Turn};
+use crate::turns::{OtherCall, Turn};
 use crate::{AskId, AskedVia, CallId, Relay, Timestamp};
 
 impl Relay {
-    /// Returns which calls may be with the server at once.
-    pub(crate) fn rule(&self) -> Rule {
-        if self.settings.server_streams || !self.server.pushes_questions() {
-            return Rule::Free;
-        }
-        if self.client.answers_with_retries() {
-            Rule::Single
-        } else if self.client.is_pushed_to() {
-            Rule::Seen
-        } else {
-            Rule::Free
-        }
-    }
-
     /// The modes in which a pushed client shows questions itself.
     pub(crate) fn shown_by_client(&self) -> Capability {
         match self.settings.answer_with {

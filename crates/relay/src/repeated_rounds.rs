@@ -3,14 +3,10 @@
 //!
 //! The answers of a repeated round must be those that were given: they are in the record and with the server already.
 
-use mcp_elicit_core::wire::canonical;
-use mcp_elicit_core::wire::{InputRequired, InputResponses, message};
+use mcp_elicit_core::wire::{InputRequired, message};
 
 use crate::request_state::{CallBinding, StateClaims};
 use crate::{CallId, ClientFrame, Relay};
-
-/// The number of rounds of a call that are remembered.
-const REMEMBERED: usize = 64;
 
 impl Relay {
     /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
@@ -19,29 +15,6 @@ impl Relay {
         !self.waits_for_people(key)
             && !self.unattended.follows(key)
             && call.is_some_and(|call| !call.is_finished() && !call.rounds().answered().is_empty())
-    }
-
-    /// Remembers the round that the client has answered.
-    pub(crate) fn note_answered_round(&mut self, key: CallId, responses: &InputResponses) {
-        if let Some(call) = self.calls.get_mut(key)
-            && call.rounds().answered().len() < REMEMBERED
-            && let Ok(responses) = canonical(responses.to_raw().get())
-        {
-            call.rounds_mut().answer_presented(responses);
-        }
-    }
-
-    /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
-    pub(crate) fn repeats_answers(
-        &self,
-        key: CallId,
-        repeated: usize,
-        responses: &InputResponses,
-    ) -> bool {
-        let round = self.calls.get(key).zip(repeated.checked_sub(1));
-        let round = round.and_then(|(call, at)| call.rounds().answered().get(at));
-        let given = canonical(responses.to_raw().get());
-        round.is_some_and(|round| given.is_ok_and(|given| given == round.responses()))
     }
 
     /// Presents the answered round at this place again. `false` when it was answered no further.

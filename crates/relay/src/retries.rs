@@ -1,14 +1,11 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
-use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{
     Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
 };
-use serde_json::value::RawValue;
 
-use crate::asks::{Ask, ClientReply, UnusableReply};
+use crate::asks::{Ask, UnusableReply};
 use crate::call_start::Carried;
 use crate::calls;
 use crate::frame_edit::{self, ErrorResponse};
@@ -37,12 +34,8 @@ impl Relay {
     ) -> Option<ClientForward> {
         let index = frame.index();
         if index.request_state.is_some() || index.input_responses.is_some() {
-            if self.client.answers_with_retries() {
-                return Some(self.retry_comes(frame, kind));
-            }
-            // A server of the rounds era, or of both, would take them for the answer of a person whom it has not asked.
-            let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
-            return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
+            let refused = self.refuse_answers_in_session(frame);
+            return refused.or_else(|| Some(self.retry_comes(frame, kind)));
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {
@@ -70,7 +63,7 @@ impl Relay {
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
     fn can_go_on(&self, call: CallId, modes: impl Fn(Mode) -> bool) -> bool {
-        if !self.client.answers_with_retries() {
+        if !self.client.is_asked_in_results() {
             return true;
         }
         self.questions_for_client(call).iter().all(|question| {
@@ -107,7 +100,7 @@ impl Relay {
         }
         match claims.server() {
             // Where rounds wait here by now, none goes on that was passed on.
-            Some(server) if !self.holds_rounds() => {
+            Some(server) if !self.settings.holds_rounds() => {
                 self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
             Some(_) => self.starts_anew(frame, state, &claims, responses),
@@ -137,7 +130,8 @@ impl Relay {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Some(repeated) = claims.repeated() {
-            if !self.repeats_answers(key, repeated, &responses) {
+            let call = self.calls.get(key);
+            if !call.is_some_and(|call| call.rounds().repeats_answers(repeated, &responses)) {
                 return self.starts_anew(frame, state, claims, responses);
             }
             self.round_states.use_up(state);
@@ -164,11 +158,15 @@ impl Relay {
             return self.reject(frame, &refusal);
         }
         self.round_states.use_up(state);
-        if !responses.is_empty() {
-            self.note_answered_round(key, &responses);
+        if !responses.is_empty()
+            && let Some(call) = self.calls.get_mut(key)
+        {
+            call.rounds_mut().answer_presented(&responses);
         }
         for (question, outcome) in right {
-            self.keep_own_words(question, &outcome, &responses);
+            if let Some(question) = self.asks.get_mut(question) {
+                question.keep_retry_reply(&outcome, &responses);
+            }
             self.client_answered(question, outcome);
         }
         for (question, refusal, reason) in wrong {
@@ -253,9 +251,9 @@ impl Relay {
         }
         match self.answer_for(key, question.entry(), &retry_answers.responses) {
             Ok(Some(outcome)) => {
-                let said = retry_answers.responses.get(question.entry());
-                let said = said.map(RawValue::to_owned);
-                self.keep_reply(key, &outcome, said.as_deref());
+                if let Some(question) = self.asks.get_mut(key) {
+                    question.keep_retry_reply(&outcome, &retry_answers.responses);
+                }
                 self.client_answered(key, outcome);
                 true
             }
@@ -267,28 +265,6 @@ impl Relay {
             }
             Ok(None) | Err(UnusableReply::Malformed(_)) => false,
         }
-    }
-
-    /// Keeps what a retry says to a question, for a server that may have it with all its members.
-    fn keep_own_words(&mut self, key: AskId, outcome: &Outcome, responses: &InputResponses) {
-        let said = self
-            .asks
-            .get(key)
-            .and_then(|question| responses.get(question.entry()));
-        self.keep_reply(key, outcome, said);
-    }
-
-    fn keep_reply(&mut self, key: AskId, outcome: &Outcome, said: Option<&RawValue>) {
-        let Some(question) = self.asks.get_mut(key) else {
-            return;
-        };
-        // Content that means nothing is dropped.
-        let meant = |said: &&RawValue| {
-            outcome.answers().is_some() || members::member(said, "content").is_none()
-        };
-        let reply = said.filter(meant);
-        let reply = reply.map(|said| ClientReply::new(said.get(), outcome_json(outcome)));
-        question.set_client_reply(reply);
     }
 
     /// A request of a rounds client goes to the server, not as it came.

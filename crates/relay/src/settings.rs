@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::Capability;
+use mcp_elicit_core::wire::{Capability, Frame};
 
 use crate::asking_targets::AskingTargets;
 use crate::client_waits::ClientWaits;
@@ -83,6 +83,25 @@ pub struct RelaySettings {
     pub client_streams: bool,
     /// The operator's decisions about calls and questions; `None` where there are none.
     pub decisions: Option<Arc<dyn Decisions>>,
+}
+
+impl RelaySettings {
+    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
+    pub(crate) fn has_callers_to_judge(&self) -> bool {
+        self.decisions.is_some() || self.task_caller.is_some()
+    }
+
+    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
+    pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
+        let caller = self.task_caller.as_ref();
+        caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))
+    }
+
+    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
+    /// answers the next round, and its retry would bring the server whatever the client puts in it.
+    pub(crate) fn holds_rounds(&self) -> bool {
+        self.decisions.is_some() || self.answer_with == Audience::People
+    }
 }
 
 impl Default for RelaySettings {

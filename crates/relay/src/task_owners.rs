@@ -101,6 +101,16 @@ impl TaskOwners {
             .is_some_and(|owner| owner.caller == caller)
     }
 
+    /// Returns whether all tasks that a notification names are of this caller. One that names none for any reader has no others.
+    pub(crate) fn has_own_only(&self, frame: Frame<'_>, caller: &str) -> bool {
+        let has_members = |params: &str| params.starts_with('{');
+        if !frame.part(FramePart::Params).is_some_and(has_members) {
+            return true;
+        }
+        let tasks = frame.params().map(tasks_in);
+        matches!(tasks, Some(Ok(tasks)) if tasks.iter().all(|task| self.is_of(task, caller)))
+    }
+
     /// Returns whether a task was begun since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
@@ -174,22 +184,6 @@ impl Relay {
         for task in begun.into_iter().chain(itself) {
             self.settings.task_owners.begin(task, caller.clone());
         }
-    }
-
-    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
-    pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
-        let Some(caller) = &self.settings.task_caller else {
-            return false;
-        };
-        let has_members = |params: &str| params.starts_with('{');
-        if !frame.part(FramePart::Params).is_some_and(has_members) {
-            return false;
-        }
-        let Some(params) = frame.params() else {
-            return true;
-        };
-        let is_own = |task: &str| self.settings.task_owners.is_of(task, caller);
-        !matches!(tasks_in(params), Ok(tasks) if tasks.iter().all(|task| is_own(task)))
     }
 
     /// Returns the response to `tasks/list` without the tasks of other callers; `None` where it has none of them.

@@ -85,6 +85,22 @@ impl TaskQuestions {
         task.is_some_and(|task| task.shown.contains(key))
     }
 
+    /// Returns whether the client was shown all questions that these params answer.
+    fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
+        let all = Members::read(params, "params")?;
+        all.refuse_like(&["taskId", "inputResponses"], "params")?;
+        let answers = all
+            .get("inputResponses")
+            .filter(|answers| !members::is_null(answers));
+        let Some(answers) = answers else {
+            return Ok(true);
+        };
+        let task = all.need_text("taskId")?;
+        let answers = InputResponses::parse(answers)?;
+        let mut keys = answers.keys();
+        Ok(keys.all(|key| self.was_shown(&task, key)))
+    }
+
     fn forget_oldest(&mut self) {
         let mut bytes: usize = self.tasks.iter().map(|(id, task)| task.size(id)).sum();
         while self.tasks.len() > REMEMBERED || bytes > BYTES {
@@ -109,11 +125,11 @@ impl Relay {
         if self.settings.decisions.is_none() || !method.starts_with("tasks/") {
             return None;
         }
-        if self.server.pushes_questions() {
-            self.note_task_request(*frame);
+        if self.server.pushes_questions_of_tasks() {
+            self.past_calls.note_task_request(*frame);
         }
         let params = frame.params()?;
-        match self.were_shown(params) {
+        match self.task_questions.were_shown(params) {
             Ok(true) => None,
             Ok(false) => {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
@@ -128,22 +144,6 @@ impl Relay {
         }
     }
 
-    /// Returns whether the client was shown all questions that these params answer.
-    fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
-        let all = Members::read(params, "params")?;
-        all.refuse_like(&["taskId", "inputResponses"], "params")?;
-        let answers = all
-            .get("inputResponses")
-            .filter(|answers| !members::is_null(answers));
-        let Some(answers) = answers else {
-            return Ok(true);
-        };
-        let task = all.need_text("taskId")?;
-        let answers = InputResponses::parse(answers)?;
-        let mut keys = answers.keys();
-        Ok(keys.all(|key| self.task_questions.was_shown(&task, key)))
-    }
-
     /// Judges the questions in a response that says how a task is, or that a call became one. `Err` where they are not the caller's.
     pub(crate) fn judge_task(
         &mut self,
@@ -151,8 +151,8 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> Result<(), ErrorResponse> {
-        if self.settings.decisions.is_none() || self.server.pushes_questions() {
-            // In a session, no response may hold questions.
+        if self.settings.decisions.is_none() || self.server.must_not_ask_in_results() {
+            // Every result that asks was refused before.
             return Ok(());
         }
         if !frame
@@ -221,7 +221,7 @@ impl Relay {
         let Some(requests) = requests else {
             return Ok(());
         };
-        if self.server.pushes_questions() {
+        if self.server.must_not_ask_in_results() {
             return Err(self.other_revision());
         }
         let requests = rounds::read_requests(requests).map_err(unreadable)?;

@@ -49,8 +49,8 @@ impl Relay {
     fn ask_for_tools(&mut self, cursor: Option<&RawValue>) -> Id {
         let id = self.new_id();
         let mut params = json!({});
-        if self.server.asks_in_results() {
-            params["_meta"] = self.rounds_meta();
+        if let Some(meta) = self.own_request_meta() {
+            params["_meta"] = meta;
         }
         if let Some(cursor) = cursor {
             params["cursor"] = json!(cursor);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Complete, Frame, Mode, UrlRequired};
 use serde_json::value::RawValue;
 
+use crate::asking_frames::wants_links;
 use crate::asks::{Ask, Attribution, Origin};
 use crate::frame_edit::ErrorResponse;
 use crate::url_demand::UrlDemand;
@@ -26,8 +27,7 @@ impl Relay {
         if !self.urls_for_caller(now, &key.into(), frame) {
             return self.take_urls(now, key, frame);
         }
-        let client_can = self.client.is_pushed_to()
-            && declared.has(Mode::Url)
+        let client_can = self.client.knows_url_required()
             && !matches!(self.settings.answer_with, Audience::People);
         if client_can
             || matches!(self.settings.answer_with, Audience::Client) && !declared.has(Mode::Url)
@@ -48,7 +48,7 @@ impl Relay {
             .calls
             .get(key)
             .is_some_and(|call| call.kind().is_some());
-        if self.settings.decisions.is_none() || is_asked_in || !self.wants_links(frame) {
+        if self.settings.decisions.is_none() || is_asked_in || !wants_links(frame, true) {
             return Ok(());
         }
         // A task is of a call that has ended here.

@@ -22,10 +22,10 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::asks::Origin;
+use crate::asks::{Attribution, Origin};
 use crate::call_start::Carried;
 use crate::calls::{self, Call};
-use crate::decisions::{Admission, Approval};
+use crate::decisions::{Admission, Approval, Planned};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::request_state::CallBinding;
 use crate::{
@@ -86,8 +86,16 @@ impl WaitingClient {
 
 impl Approvals {
     /// Returns the approval that this call waits for.
-    pub(crate) fn of(&self, call: CallId) -> Option<&Approval> {
+    fn of(&self, call: CallId) -> Option<&Approval> {
         self.waiting.get(&call).map(|waiting| &waiting.approval)
+    }
+
+    /// Returns the decision by which the call of this question waits for approval.
+    pub(crate) fn planned(&self, attribution: &Attribution) -> Planned {
+        let approval = attribution.call().and_then(|call| self.of(call));
+        approval.map_or(Planned::Caller { open_for: None }, |approval| {
+            Planned::People(Box::new(approval.people.clone()))
+        })
     }
 
     /// Returns `true` if the call waits for approval.
@@ -121,6 +129,38 @@ impl Approvals {
     pub(crate) fn forget(&mut self, call: CallId) -> Option<DeliveryId> {
         self.waiting.remove(&call);
         self.approved.remove(&call)?.delivery
+    }
+
+    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
+    pub(crate) fn added_to(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
+        let approved = self.approved.get(&key)?;
+        let result = frame.result()?;
+        if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
+            return None;
+        }
+        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
+        let all = Members::read(result, "result").ok()?;
+        let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
+            Some(meta) => Members::read(meta, "_meta")
+                .ok()?
+                .with(APPROVAL, Some(&note)),
+            None => members::raw_value(&json!({APPROVAL: note})),
+        };
+        let mut said = all.with("_meta", Some(&meta));
+        let told = Members::read_text(said.get(), "result").ok()?;
+        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
+            let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+            let words = format!(
+                "The people who approved this call changed: {}",
+                approved.edited.join(", ")
+            );
+            let words = members::raw_value(&json!({"type": "text", "text": words}));
+            let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
+            let content = serde_json::value::to_raw_value(&content).ok()?;
+            said = told.with("content", Some(&content));
+        }
+        let range = frame.range(FramePart::Result)?;
+        Some(frame_edit::spliced(frame.text(), range, said.get()))
     }
 }
 
@@ -192,10 +232,8 @@ impl Relay {
                 return false;
             };
             // As for a call that is refused when it is approved, the approval serves no other.
-            let delivery = self.approvals.take_delivery(key);
-            if let Some(delivery) = delivery.and_then(|delivery| self.deliveries.end(delivery)) {
-                let records = delivery.into_records();
-                self.outbox.push(Effect::Delivered { records });
+            if let Some(delivery) = self.approvals.take_delivery(key) {
+                self.deliveries.accepted(delivery, &mut self.outbox);
             }
             self.remove_call(key);
             self.tell_not_called(&client, &why, "");
@@ -546,38 +584,6 @@ impl Relay {
         }
         self.remove_call(key);
         true
-    }
-
-    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
-    pub(crate) fn with_approval(&mut self, key: CallId, frame: Frame<'_>) -> Option<String> {
-        let approved = self.approvals.approved.get(&key)?;
-        let result = frame.result()?;
-        if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
-            return None;
-        }
-        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
-        let all = Members::read(result, "result").ok()?;
-        let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
-            Some(meta) => Members::read(meta, "_meta")
-                .ok()?
-                .with(APPROVAL, Some(&note)),
-            None => members::raw_value(&json!({APPROVAL: note})),
-        };
-        let mut said = all.with("_meta", Some(&meta));
-        let told = Members::read_text(said.get(), "result").ok()?;
-        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
-            let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-            let words = format!(
-                "The people who approved this call changed: {}",
-                approved.edited.join(", ")
-            );
-            let words = members::raw_value(&json!({"type": "text", "text": words}));
-            let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
-            let content = serde_json::value::to_raw_value(&content).ok()?;
-            said = told.with("content", Some(&content));
-        }
-        let range = frame.range(FramePart::Result)?;
-        Some(frame_edit::spliced(frame.text(), range, said.get()))
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{ElicitRequest, Id};
+use mcp_elicit_core::question::outcome_json;
+use mcp_elicit_core::wire::{ElicitRequest, Id, InputResponses, members};
+use serde_json::value::RawValue;
 
 use super::{Attribution, Origin};
 use crate::past_calls::size_of;
@@ -411,6 +414,17 @@ impl Ask {
         if let AskState::Recorded { row, .. } = &mut self.state {
             row.reply = reply;
         }
+    }
+
+    /// Keeps what a retry says to it under its key, for a server that may have it with all its members.
+    pub(crate) fn keep_retry_reply(&mut self, outcome: &Outcome, responses: &InputResponses) {
+        // Content that means nothing is dropped.
+        let meant = |said: &&RawValue| {
+            outcome.answers().is_some() || members::member(said, "content").is_none()
+        };
+        let said = responses.get(self.entry()).filter(meant);
+        let reply = said.map(|said| ClientReply::new(said.get(), outcome_json(outcome)));
+        self.set_client_reply(reply);
     }
 
     /// Notes that the client has responded to its own dialog, in whatever way.

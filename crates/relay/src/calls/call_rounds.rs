@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::fault::LimitFault;
 use mcp_elicit_core::wire::canonical;
-use mcp_elicit_core::wire::{ElicitRequest, InputRequest};
+use mcp_elicit_core::wire::{ElicitRequest, InputRequest, InputResponses};
 use sha2::{Digest as _, Sha256};
 
 use crate::retries::RetryAnswers;
 use crate::url_demand::UrlDemand;
+
+/// The number of answered rounds of a call that are remembered.
+const REMEMBERED: usize = 64;
 
 /// The rounds of a call.
 #[derive(Default)]
@@ -41,9 +44,9 @@ impl AnsweredRound {
         &self.requests
     }
 
-    /// Returns the answers, in one spelling.
-    pub(crate) fn responses(&self) -> &str {
-        &self.responses
+    /// Returns whether these are the answers.
+    fn has_answers(&self, responses: &InputResponses) -> bool {
+        canonical(responses.to_raw().get()).is_ok_and(|given| given == self.responses)
     }
 }
 
@@ -101,13 +104,25 @@ impl CallRounds {
         &self.answered
     }
 
-    /// Notes that its client has answered the round that it had.
-    pub(crate) fn answer_presented(&mut self, responses: String) {
-        let requests = std::mem::take(&mut self.presented);
-        self.answered.push(AnsweredRound {
-            requests,
-            responses,
-        });
+    /// Remembers that its client has answered the round that it had.
+    pub(crate) fn answer_presented(&mut self, responses: &InputResponses) {
+        if self.answered.len() < REMEMBERED
+            && let Ok(responses) = canonical(responses.to_raw().get())
+        {
+            let requests = std::mem::take(&mut self.presented);
+            self.answered.push(AnsweredRound {
+                requests,
+                responses,
+            });
+        }
+    }
+
+    /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
+    pub(crate) fn repeats_answers(&self, repeated: usize, responses: &InputResponses) -> bool {
+        let round = repeated
+            .checked_sub(1)
+            .and_then(|last| self.answered.get(last));
+        round.is_some_and(|round| round.has_answers(responses))
     }
 
     /// Returns the answers that a retry brought for its questions, which are asked anew.

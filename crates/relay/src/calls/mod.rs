@@ -15,10 +15,10 @@ mod summary;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use mcp_elicit_core::wire::Id;
+use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
-use crate::{CallId, StreamId};
+use crate::{CallId, CallSummary, StreamId};
 pub(crate) use call::Call;
 pub(crate) use summary::{progress_token, summary};
 
@@ -140,6 +140,38 @@ impl Calls {
     pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
         calls.filter(|(_, call)| call.may_ask())
+    }
+
+    /// Returns the oldest call in which the server may be asking right now, of those up to `newest` and without `except`.
+    pub(crate) fn oldest_asking(&self, newest: CallId, except: CallId) -> Option<CallId> {
+        let asking = self.asking().map(|(key, _)| key);
+        asking.filter(|key| *key <= newest && *key != except).min()
+    }
+
+    /// Returns what is known of these calls, without those that cannot be read.
+    pub(crate) fn summaries(&mut self, keys: &[CallId]) -> Vec<CallSummary> {
+        let summary = |key: &CallId| self.get_mut(*key).and_then(Call::summary).cloned();
+        keys.iter().filter_map(summary).collect()
+    }
+
+    /// Returns the names that these calls call, each once.
+    pub(crate) fn targets(&mut self, keys: &[CallId]) -> Vec<String> {
+        let mut targets: Vec<String> = Vec::new();
+        for key in keys {
+            let summary = self.get_mut(*key).and_then(Call::summary);
+            if let Some(summary) = summary
+                && !targets.contains(&summary.target)
+            {
+                targets.push(summary.target.clone());
+            }
+        }
+        targets
+    }
+
+    /// Returns the reason why the first of these calls that cannot be read in full cannot be.
+    pub(crate) fn defect_in(&mut self, keys: &[CallId]) -> Option<CallDefect> {
+        let mut keys = keys.iter();
+        keys.find_map(|key| self.get_mut(*key).and_then(Call::unreadable))
     }
 
     /// Keys of the calls that fit, oldest first.

@@ -1,7 +1,10 @@
 //! The client's side: the era that its client was seen to speak, and what follows from it.
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::frame::Frame;
-use mcp_elicit_core::wire::{Capability, Id, Meta, Mode, Revision, members, message};
+use mcp_elicit_core::wire::{
+    Capability, ElicitRequest, Id, Meta, Mode, Revision, members, message,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -34,14 +37,26 @@ impl Client {
         self.0 = ClientEra::Pushed(PushedClient::new(params, revision));
     }
 
-    /// Remembers what a request of the rounds era says about its client. `false` when it is none.
-    pub(crate) fn learn_rounds(&mut self, frame: Frame<'_>) -> bool {
+    /// Learns the client's era from a request that is no opening, where it has not spoken before.
+    pub(crate) fn learn_from_request(&mut self, frame: Frame<'_>) {
+        if self.is_unknown() {
+            self.learn_rounds(frame);
+        }
+    }
+
+    /// Learns what a `server/discover` says about its client. One that has opened a session stays in it.
+    pub(crate) fn learn_from_discover(&mut self, frame: Frame<'_>) {
+        if !self.is_pushed_to() {
+            self.learn_rounds(frame);
+        }
+    }
+
+    /// Remembers what a request of the rounds era says about its client.
+    fn learn_rounds(&mut self, frame: Frame<'_>) {
         let known = Meta::from_params(frame.params()).ok();
-        let Some(meta) = known.filter(Meta::is_rounds) else {
-            return false;
-        };
-        self.0 = ClientEra::Rounds(RoundsClient::new(&meta));
-        true
+        if let Some(meta) = known.filter(Meta::is_rounds) {
+            self.0 = ClientEra::Rounds(RoundsClient::new(&meta));
+        }
     }
 
     /// Returns `true` for a client that has not said yet which era it speaks.
@@ -50,12 +65,12 @@ impl Client {
     }
 
     /// Returns `true` for a client of the pushed era: it has a session, in which requests are pushed to it.
-    pub(crate) fn is_pushed_to(&self) -> bool {
+    pub(super) fn is_pushed_to(&self) -> bool {
         matches!(self.0, ClientEra::Pushed(_))
     }
 
     /// Returns `true` for a client of the rounds era: each request speaks for itself, and retries answer questions.
-    pub(crate) fn answers_with_retries(&self) -> bool {
+    pub(super) fn answers_with_retries(&self) -> bool {
         matches!(self.0, ClientEra::Rounds(_))
     }
 
@@ -73,6 +88,22 @@ impl Client {
             (ClientEra::Pushed(client), _) => client.capability(),
             (ClientEra::Rounds(_), Some(call)) => call.capability(),
             (ClientEra::Rounds(_) | ClientEra::Unknown, _) => Capability::NONE,
+        }
+    }
+
+    /// Returns whether the client can be asked this: in its session, or in this call.
+    pub(crate) fn can_be_asked(
+        &self,
+        call: Option<&Call>,
+        request: &ElicitRequest,
+        form: Option<&Form>,
+    ) -> bool {
+        let mode = request.mode();
+        match &self.0 {
+            ClientEra::Unknown => false,
+            ClientEra::Pushed(client) => client.can_show(mode, form),
+            // It is asked in a call, or not at all.
+            ClientEra::Rounds(_) => self.capability(call).has(mode),
         }
     }
 

@@ -8,7 +8,8 @@
 //! | `rounds_server` | a server that asks in its results |
 //! | `client`, `server` | one side, whatever its era |
 //!
-//! Everything else asks [`Client`] and [`Server`] for what it needs to know, by meaning, and the relay to translate.
+//! Everything else asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an era answers for
+//! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only.
 
 mod client;
 mod pushed_client;
@@ -18,7 +19,8 @@ mod rounds_server;
 mod server;
 
 use crate::call_start::{Carried, Start};
-use crate::{CallKind, ClientForward, ClientFrame, Relay};
+use crate::turns::Rule;
+use crate::{AskId, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;
 pub(crate) use client::own_info;
@@ -26,6 +28,31 @@ use server::ServerEra;
 pub(crate) use server::{Contact, Server};
 
 impl Relay {
+    /// Returns which calls may be with the server at once, so that the call of a question is known: one that is pushed over stdio names
+    /// none.
+    pub(crate) fn rule(&self) -> Rule {
+        if self.settings.server_streams {
+            return Rule::Free;
+        }
+        match (&self.client.0, &self.server.0) {
+            (ClientEra::Rounds(_), ServerEra::Pushed(_)) => Rule::Single,
+            (ClientEra::Pushed(_), ServerEra::Pushed(_)) => Rule::Seen,
+            _ => Rule::Free,
+        }
+    }
+
+    /// Asks the client a question that is recorded, in the client's era: in the result of this call, or by a request.
+    pub(crate) fn ask_client(&mut self, now: Timestamp, key: AskId, call: Option<CallId>) {
+        match (&self.client.0, call) {
+            (ClientEra::Rounds(_), Some(call)) => {
+                if !self.uses_retry_answer(key, call) {
+                    self.present_round(now, call);
+                }
+            }
+            _ => self.push_to_client(now, key),
+        }
+    }
+
     /// A request of a known client for a known server goes to the server, in the server's era.
     pub(crate) fn translate_request(
         &mut self,

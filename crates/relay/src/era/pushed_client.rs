@@ -4,17 +4,20 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
 use mcp_elicit_core::wire::{
-    Capability, ElicitRequest, ElicitResult, Envelope, Id, Mode, Revision, members, message, method,
+    Capability, ElicitRequest, ElicitResult, Envelope, Id, Meta, Mode, Revision, members, message,
+    method,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::Client;
 use super::client::ClientEra;
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
-use crate::{AskId, Ending, Relay, StreamId, Timestamp};
+use crate::{AskId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
@@ -63,7 +66,7 @@ impl PushedClient {
     }
 
     /// Returns whether it can be shown a question in this mode.
-    fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
+    pub(super) fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
         let sayable = form.is_none_or(|form| form.emit(self.revision).is_ok());
         self.capability.has(mode) && self.revision.has_mode(mode) && sayable
     }
@@ -74,9 +77,71 @@ impl PushedClient {
     }
 }
 
+/// The rules that hold for a client of this era and for no other.
+impl Client {
+    /// Returns `true` for a client that answers a question on the connection that carries its call, as the response to a request there
+    /// (2025-11-25, elicitation). Both end with this process.
+    pub(crate) fn answers_on_same_connection(&self) -> bool {
+        self.is_pushed_to()
+    }
+
+    /// Returns `true` for a client that declared the mode in which it visits links, and so knows the error that wants them visited
+    /// (2025-11-25, `-32042`).
+    pub(crate) fn knows_url_required(&self) -> bool {
+        matches!(&self.0, ClientEra::Pushed(client) if client.capability.has(Mode::Url))
+    }
+}
+
 impl Relay {
+    /// Refuses a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both eras would ask
+    /// in its result, past everybody who is to be asked in a session.
+    pub(crate) fn refuse_rounds_in_session(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        if !self.client.is_pushed_to() {
+            return None;
+        }
+        if CallKind::of_method(method).is_none() && !method.starts_with("tasks/") {
+            return None;
+        }
+        let has_members = |params: &str| params.starts_with('{');
+        if frame.part(FramePart::Params).is_none_or(has_members)
+            && frame.sole_member(FramePart::Meta, PROTOCOL_VERSION) == Ok(None)
+        {
+            // Certain without a look through the arguments.
+            return None;
+        }
+        match Meta::from_params(frame.params()) {
+            Ok(meta) if !meta.is_rounds() => None,
+            Ok(_) => {
+                let why = format!(
+                    "this client has opened a session with `initialize`, so its requests have no `{PROTOCOL_VERSION}` in `_meta`"
+                );
+                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+            }
+            Err(defect) => {
+                Some(self.reject(frame, &ErrorResponse::new(-32602, defect.to_string())))
+            }
+        }
+    }
+
+    /// Refuses a call that brings answers, or a state, from a client that is asked in no result. A server of the rounds era, or of
+    /// both, would take them for the answer of a person whom it has not asked.
+    pub(crate) fn refuse_answers_in_session(
+        &mut self,
+        frame: ClientFrame<'_>,
+    ) -> Option<ClientForward> {
+        if self.client.is_asked_in_results() {
+            return None;
+        }
+        let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
+        Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+    }
+
     /// Puts a question before a client of this era.
-    pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
+    pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
             return;
@@ -190,11 +255,6 @@ impl Relay {
         }
     }
 
-    /// Returns whether a client of this era can be shown this question.
-    pub(crate) fn can_push(&self, request: &ElicitRequest, form: Option<&Form>) -> bool {
-        matches!(&self.client.0, ClientEra::Pushed(client) if client.can_show(request.mode(), form))
-    }
-
     /// Returns whether the server's own frame says the question in the client's revision.
     pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
         match (&self.client.0, self.server.revision()) {
@@ -204,7 +264,7 @@ impl Relay {
     }
 
     /// A request in a round that is not a question: the client is pushed it, when its era is this.
-    pub(crate) fn push_other(
+    pub(super) fn push_other(
         &mut self,
         stream: Option<StreamId>,
         method: &str,

@@ -10,6 +10,7 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::{Value, json};
 
+use super::Server;
 use crate::asks::Origin;
 use crate::call_start::{Carried, Start};
 use crate::frame_edit::{self, ErrorResponse};
@@ -82,6 +83,20 @@ impl PushedServer {
     }
 }
 
+/// The rules that hold for a server of this era and for no other.
+impl Server {
+    /// Returns `true` for a server that has agreed to ask with `elicitation/create` (2025-11-25, elicitation): no result, and no status of
+    /// a task, may hold a question.
+    pub(crate) fn must_not_ask_in_results(&self) -> bool {
+        self.pushes_questions()
+    }
+
+    /// Returns `true` for a server that pushes the questions of a task, too, when its call has ended (2025-11-25, tasks).
+    pub(crate) fn pushes_questions_of_tasks(&self) -> bool {
+        self.pushes_questions()
+    }
+}
+
 impl Relay {
     /// The server pushed a question.
     pub(crate) fn pushed_question(
@@ -125,7 +140,7 @@ impl Relay {
     }
 
     /// A request of a rounds client for a pushed server.
-    pub(crate) fn rounds_to_pushed(
+    pub(super) fn rounds_to_pushed(
         &mut self,
         frame: ClientFrame<'_>,
         method: &str,

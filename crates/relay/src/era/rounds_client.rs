@@ -7,12 +7,13 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
-    Capability, Envelope, InputRequest, InputRequired, InputResponses, Meta, Revision, message,
-    meta, method,
+    Capability, Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members,
+    message, meta, method,
 };
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use super::Client;
 use crate::asks::UnusableReply;
 use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
@@ -63,7 +64,47 @@ impl RoundsClient {
     }
 }
 
+/// The rules that hold for a client of this era and for no other.
+impl Client {
+    /// Returns `true` for a client whose first request may be any: it speaks for itself (2026-07-28, `_meta` of each request).
+    pub(crate) fn needs_no_opening(&self) -> bool {
+        self.answers_with_retries()
+    }
+
+    /// Returns `true` for a client that is asked in the result of a call, under a key, and answers when it makes that call again
+    /// (2026-07-28, multi round-trip requests). Nothing is asked of it outside a call.
+    pub(crate) fn is_asked_in_results(&self) -> bool {
+        self.answers_with_retries()
+    }
+
+    /// Returns `true` for a client that gives a request up by closing the stream of its response (2026-07-28, transports).
+    pub(crate) fn cancels_by_closing_stream(&self) -> bool {
+        self.answers_with_retries()
+    }
+
+    /// Returns `true` for a client that gets the log messages of a request only from the level on which the request names
+    /// (2026-07-28, logging).
+    pub(crate) fn has_log_level_per_request(&self) -> bool {
+        self.answers_with_retries()
+    }
+}
+
 impl Relay {
+    /// Answers a request of the server in place of a client that is pushed none (2026-07-28, changelog). `false` for any other client.
+    pub(crate) fn answer_for_client(&mut self, id: &Id, method: &str) -> bool {
+        if !self.client.answers_with_retries() {
+            return false;
+        }
+        let frame = if method == "ping" {
+            message::result(id, &members::raw_value(&json!({})))
+        } else {
+            let why = format!("the client speaks {REVISION}, which has no pushed `{method}`");
+            ErrorResponse::new(-32601, why).to_response(id)
+        };
+        self.tell_server(frame, None);
+        true
+    }
+
     /// Returns what the client declares in this request, and the request with what the gateway adds to it.
     pub(crate) fn rounds_capability(&self, frame: Frame<'_>) -> (Capability, Option<String>) {
         let Some(range) = frame.member_range(FramePart::Meta, meta::CLIENT_CAPABILITIES) else {
@@ -150,7 +191,7 @@ impl Relay {
     }
 
     /// Ends a call in time whose client has a round without a question that could end it.
-    pub(crate) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
+    pub(super) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
         let is_open = |question: &AskId| {
             self.asks
                 .get(*question)

@@ -9,14 +9,14 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::Server;
 use crate::asks::{Ask, Origin};
 use crate::call_start::Start;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
+use crate::negotiation::declare;
 use crate::server_round::{Entry, Round};
-use crate::{
-    Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
-};
+use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
 
 /// The most that a server asks for in one round.
 const ENTRIES: usize = 256;
@@ -64,7 +64,32 @@ fn description(result: &Value) -> Option<&Value> {
     result.get("_meta")?.get(meta::SERVER_INFO)
 }
 
+/// The rules that hold for a server of this era and for no other.
+impl Server {
+    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and depend on who asks,
+    /// and nothing has to be `initialized`.
+    pub(crate) fn answers_discover(&self) -> bool {
+        self.asks_in_results()
+    }
+
+    /// Returns `true` for a server whose result may ask for input before the call goes on (2026-07-28, multi round-trip requests).
+    pub(crate) fn may_ask_in_results(&self) -> bool {
+        self.asks_in_results()
+    }
+
+    /// Returns `true` for a server that sends the log messages of a request only from the level on which the request names
+    /// (2026-07-28, logging).
+    pub(crate) fn has_log_level_per_request(&self) -> bool {
+        self.asks_in_results()
+    }
+}
+
 impl Relay {
+    /// `_meta` of a request of the gateway's own, where the server needs it (2026-07-28, `_meta` of each request).
+    pub(crate) fn own_request_meta(&self) -> Option<Value> {
+        self.server.asks_in_results().then(|| self.rounds_meta())
+    }
+
     /// The server asks in a round.
     pub(crate) fn asked_in_round(
         &mut self,
@@ -99,7 +124,7 @@ impl Relay {
         };
         // The answers of a retry, or of the record, are those of questions that the gateway asks.
         let brings_answers = call.rounds().retry_answers().is_some();
-        if !self.client.answers_with_retries() || self.holds_rounds() || brings_answers {
+        if !self.client.answers_with_retries() || self.settings.holds_rounds() || brings_answers {
             return false;
         }
         let can = required
@@ -109,16 +134,10 @@ impl Relay {
         !asks || (call.stream().is_some() && can)
     }
 
-    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
-    /// answers the next round, and its retry would bring the server whatever the client puts in it.
-    pub(crate) fn holds_rounds(&self) -> bool {
-        self.settings.decisions.is_some() || self.settings.answer_with == Audience::People
-    }
-
     /// Returns the refusal of a request of a round that is none of the protocol's, or that the client is to answer and has not
     /// declared.
     fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
-        if !self.holds_rounds() {
+        if !self.settings.holds_rounds() {
             return None;
         }
         let capability = match method {
@@ -321,7 +340,7 @@ impl Relay {
     }
 
     /// A request of a pushed client for a server of the rounds era.
-    pub(crate) fn pushed_to_rounds(
+    pub(super) fn pushed_to_rounds(
         &mut self,
         frame: ClientFrame<'_>,
         method: &str,
@@ -365,6 +384,16 @@ impl Relay {
         self.start(frame, start.changed(Some(changed)))
     }
 
+    /// `_meta` of a request that the gateway makes in this era for its client.
+    fn rounds_meta(&self) -> Value {
+        let capabilities = self.client.capabilities();
+        json!({
+            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
+            meta::CLIENT_INFO: self.client.info_or_own(),
+            meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
+        })
+    }
+
     /// The request with what every request of the rounds era says about itself.
     fn with_rounds_meta(&self, text: &str) -> Option<String> {
         let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
@@ -378,7 +407,8 @@ impl Relay {
             let value = members::raw_value(own.get(key)?);
             params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
         }
-        if let Some(level) = self.session_log_level() {
+        if let Some(level) = self.log_levels.client() {
+            let level = members::raw_text(level.name());
             params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
         }
         envelope.with_body(params.as_deref()?).ok()

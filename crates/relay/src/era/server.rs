@@ -99,12 +99,12 @@ impl Server {
     }
 
     /// Returns `true` for a server of the pushed era: it has a session, in which it pushes its questions.
-    pub(crate) fn pushes_questions(&self) -> bool {
+    pub(super) fn pushes_questions(&self) -> bool {
         matches!(self.0, ServerEra::Pushed(_))
     }
 
-    /// Returns `true` for a server of the rounds era: it asks in its results, and keeps to each request's log level.
-    pub(crate) fn asks_in_results(&self) -> bool {
+    /// Returns `true` for a server of the rounds era: it asks in its results.
+    pub(super) fn asks_in_results(&self) -> bool {
         matches!(self.0, ServerEra::Rounds(_))
     }
 

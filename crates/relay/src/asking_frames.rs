@@ -1,0 +1,122 @@
+//! The frames of a server that ask, as any reader may take them. Where two readers could see different things, a frame asks if it does for
+//! one of them.
+
+use std::borrow::Cow;
+
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
+use mcp_elicit_core::wire::{WireError, method, pushed, rounds};
+
+/// Returns whether a message has, for some reader, the member of its params in which questions stand.
+pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
+    if frame.part(FramePart::Params).is_none() {
+        return false;
+    }
+    let params = frame.params().map(|params| Members::read(params, "params"));
+    match params {
+        Some(Ok(all)) => all.iter().any(|(name, _)| is_like_questions(name)),
+        Some(Err(WireError::NotObject { .. })) => false,
+        Some(Err(_)) | None => true,
+    }
+}
+
+/// Returns whether the response is an error that wants links visited. Where rules judge it, so is one whose code some reader may take for
+/// that of such an error.
+pub(crate) fn wants_links(frame: Frame<'_>, is_judged: bool) -> bool {
+    says(frame, FramePart::Error, "code", |code| {
+        requires_urls(code) || (is_judged && may_require_urls(code))
+    })
+}
+
+/// Returns whether the result says, in the words of 2026-07-28, that the server asks.
+pub(crate) fn asks_in_result(frame: Frame<'_>) -> bool {
+    says(frame, FramePart::Result, "resultType", asks)
+}
+
+/// Returns whether the result says, in the words of 2025-11-25, that the call goes on as a task.
+pub(crate) fn begins_task(frame: Frame<'_>) -> bool {
+    says(frame, FramePart::Result, "task", |task| task != "null")
+}
+
+/// Returns whether this member of an object says so. Where two readers could see different values of it, or the object cannot be read,
+/// it does if it could for any reader.
+fn says(
+    frame: Frame<'_>,
+    part: FramePart,
+    member: &'static str,
+    so: impl Fn(&str) -> bool,
+) -> bool {
+    if let Ok(value) = frame.sole_member(part, member) {
+        return value.is_some_and(so);
+    }
+    let object = match part {
+        FramePart::Error => frame.error(),
+        FramePart::Result => frame.result(),
+        FramePart::Params | FramePart::Meta => frame.params(),
+    };
+    match object.map(|object| Members::read(object, member)) {
+        Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
+        Some(Err(_)) | None => frame
+            .part(part)
+            .is_some_and(|object| object.starts_with('{')),
+    }
+}
+
+/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
+pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
+    let has_questions = |asked: &str| asked != "null";
+    frame.index().has_rounds_member
+        && (says(frame, FramePart::Result, "resultType", asks_or_may)
+            || says(frame, FramePart::Result, "inputRequests", has_questions))
+}
+
+/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
+/// case nor what is between letters nor whether there is an id.
+pub(crate) fn resembles_question(method: &str) -> bool {
+    let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
+    method == method::CREATE || is_nearly(method, &asking)
+}
+
+/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
+/// links visited.
+fn may_require_urls(code: &str) -> bool {
+    let digits = code.strip_prefix('-').unwrap_or(code);
+    let is_digit = |digit: u8| digit.is_ascii_digit();
+    if digits.len() < 16
+        && digits.bytes().all(is_digit)
+        && let Ok(code) = code.parse::<i64>()
+    {
+        // A reader with 32 bits takes it for the number that is left of it.
+        return (code - pushed::URL_REQUIRED_CODE) % (1 << 32) == 0;
+    }
+    match serde_json::from_str::<String>(code) {
+        Ok(text) => !text.is_ascii() || text.bytes().any(is_digit),
+        Err(_) => true,
+    }
+}
+
+/// Returns whether some reader could take this name of a member for `inputRequests`.
+fn is_like_questions(name: &str) -> bool {
+    has_same_letters(name, "inputRequests")
+}
+
+/// Returns whether this code of an error wants links visited, however the number is written.
+fn requires_urls(code: &str) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
+    let wanted = pushed::URL_REQUIRED_CODE as f64;
+    code.parse()
+        .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
+}
+
+/// Returns whether this `resultType` asks; a string may be written with escapes.
+fn asks(kind: &str) -> bool {
+    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
+    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
+}
+
+/// Returns whether this `resultType` asks, or says that the call goes on as a task.
+fn asks_or_may(kind: &str) -> bool {
+    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
+    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")
+}
