@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
@@ -185,9 +184,7 @@ impl Relay {
         };
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
-            let original = Bytes::copy_from_slice(frame.text().as_bytes());
-            self.enqueue(frame.at(), key, original);
-            return ClientForward::Handled;
+            return self.enqueue(frame, key);
         }
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),

@@ -36,6 +36,7 @@
 //! | `question_plan`, `task_questions` | the decision about a question, by all calls that may have asked; questions of tasks |
 //! | `task_owners` | the callers of tasks, at a server that cannot tell callers apart |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
+//! | `call_queue` | the calls that wait for their turn: their bound, and when they are looked at |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
 //! | `client_waits`, `learned` | the times that clients were seen to wait for a call; what was learned, in a form that outlives the process |
@@ -52,6 +53,7 @@ mod approvals;
 mod asking_targets;
 mod asks;
 mod attribution;
+mod call_queue;
 mod call_start;
 mod calls;
 mod catalog;
@@ -215,7 +217,7 @@ impl Relay {
             log_levels: LogLevels::default(),
             calls: Calls::after(settings.first_call),
             past_calls: PastCalls::default(),
-            turns: Turns::new(settings.askers.clone()),
+            turns: Turns::new(settings.askers.clone(), settings.waiting_calls),
             holds: HoldTimers::new(settings.keep_alive),
             unattended: Unattended::default(),
             asks: Asks::default(),

@@ -63,6 +63,8 @@ pub struct RelaySettings {
     pub pending_bytes: usize,
     /// Asks within any minute in one session; `None` for no bound.
     pub per_minute: Option<u32>,
+    /// The number of calls of one session that may wait for their turn with the server.
+    pub waiting_calls: usize,
     /// The number of rounds that a call may ask in a row.
     pub rounds: u32,
     /// `true` if the server answers each call on a stream of its own, and asks there (HTTP).
@@ -100,6 +102,7 @@ impl Default for RelaySettings {
             message_bytes: 64 * 1024,
             pending_bytes: 8 * 1024 * 1024,
             per_minute: Some(60),
+            waiting_calls: 1_000,
             rounds: 32,
             server_streams: false,
             is_pushed: false,

@@ -139,13 +139,19 @@ impl Relay {
 
     /// The server has answered a call that nobody waits for.
     pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.finish(result.clone());
-        }
+        self.finish_unattended(key, result.clone());
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));
         let call = key;
         self.outbox.push(Effect::KeepResult { call, result });
+    }
+
+    /// The response to a call is there, and waits until the call is made again.
+    pub(crate) fn finish_unattended(&mut self, key: CallId, response: String) {
+        self.turns.queue_mut().remove(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.finish(response);
+        }
     }
 
     /// The call is waited for again here, or has ended: the record is told.

@@ -29,6 +29,8 @@ pub(crate) struct Calls {
     by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
     last: u64,
+    /// The number of times that the server was done with a call in which it may ask.
+    ended: u64,
 }
 
 impl Calls {
@@ -98,8 +100,14 @@ impl Calls {
         if let Some(call) = self.by_key.get_mut(&key)
             && call.end_upstream()
         {
+            self.ended += u64::from(call.kind().is_some());
             self.by_upstream.remove(call.upstream_id());
         }
+    }
+
+    /// Returns a number that rises when the server is done with a call in which it may ask.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Returns whether the server still works on the call.
