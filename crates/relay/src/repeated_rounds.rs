@@ -28,6 +28,7 @@ impl Relay {
             && let Ok(responses) = canonical(responses.to_raw().get())
         {
             call.rounds_mut().answer_presented(responses);
+            call.recount();
         }
     }
 

@@ -18,13 +18,14 @@ use std::collections::hash_map::Entry;
 use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
+use crate::call_budget::CallBudget;
 use crate::{CallId, StreamId};
 pub(crate) use call::Call;
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
-#[derive(Default)]
 pub(crate) struct Calls {
+    budget: CallBudget,
     // The keys are the relay's own numbers: nobody else chooses them.
     by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
@@ -35,11 +36,19 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// No calls yet; the first gets the key after this.
-    pub(crate) fn after(last: u64) -> Self {
+    pub(crate) fn after(last: u64, budget: CallBudget) -> Self {
         Self {
+            budget,
+            by_key: FxHashMap::default(),
+            by_upstream: HashMap::new(),
             last,
-            ..Self::default()
+            ended: 0,
         }
+    }
+
+    /// Returns the bounds on what the client has open.
+    pub(crate) fn budget(&self) -> &CallBudget {
+        &self.budget
     }
 
     /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
