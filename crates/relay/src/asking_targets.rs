@@ -1,7 +1,7 @@
 //! The tools, prompts and resources of a server that were seen to ask.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::wire::{Capability, Mode};
@@ -18,6 +18,8 @@ pub struct AskingTargets {
     known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
     /// `true` if one was seen to ask since this was last looked at.
     changed: Arc<AtomicBool>,
+    /// Rises with every change of a habit.
+    changes: Arc<AtomicU64>,
 }
 
 /// A tool, prompt or resource that was seen to ask, in these modes.
@@ -56,6 +58,11 @@ impl AskingTargets {
     /// Returns whether one was seen to ask since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns a number that rises with every change of a habit.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Returns those that were seen to ask for certain.
@@ -147,7 +154,11 @@ impl AskingTargets {
             return false;
         }
         let now = change(all.get(&key).copied());
-        all.insert(key, now) != Some(now) && now != Habit::Suspected
+        let is_other = all.insert(key, now) != Some(now);
+        if is_other {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        is_other && now != Habit::Suspected
     }
 
     /// This one had its turn and did not ask: it is suspected no longer.
@@ -156,6 +167,7 @@ impl AskingTargets {
         let key = (kind.word(), target.to_owned());
         if all.get(&key) == Some(&Habit::Suspected) {
             all.remove(&key);
+            self.changes.fetch_add(1, Ordering::Release);
         }
     }
 }

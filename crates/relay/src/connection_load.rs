@@ -14,7 +14,7 @@ impl Relay {
             return None;
         }
         let waits = |key: CallId| self.movable_since(key);
-        self.turns.waiting().find_map(waits)
+        self.turns.queue().waiting().find_map(waits)
     }
 
     /// Returns since when the call waits, where another connection could take it. An approved call stays.
@@ -29,8 +29,7 @@ impl Relay {
     pub fn take_queued(&mut self) -> Option<(StreamId, Bytes)> {
         self.queued_since()?;
         let waits = |key: &CallId| self.movable_since(*key).is_some();
-        let key = self.turns.waiting().find(waits)?;
-        self.turns.remove(key);
+        let key = self.turns.queue().waiting().find(waits)?;
         let call = self.remove_call(key)?;
         call.into_queued()
     }
@@ -45,7 +44,7 @@ impl Relay {
         });
         !waits
             && !self.has_given_up_call()
-            && self.turns.is_empty()
+            && self.turns.queue().is_empty()
             && self.calls.asking().next().is_none()
     }
 
@@ -56,7 +55,7 @@ impl Relay {
 
     /// Returns how many calls are on their way or wait for their turn.
     pub fn load(&self) -> usize {
-        self.early_requests.len() + self.turns.len() + self.calls.asking().count()
+        self.early_requests.len() + self.turns.queue().len() + self.calls.asking().count()
     }
 
     /// Returns whether more connections with the server could take calls of this one.

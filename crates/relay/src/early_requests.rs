@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::StreamId;
+use crate::call_budget::Permit;
 
 /// The number of requests that may wait.
 const WAITING: usize = 256;
@@ -10,27 +11,31 @@ const WAITING: usize = 256;
 /// The requests, oldest first, each with its stream.
 #[derive(Default)]
 pub(crate) struct EarlyRequests {
-    frames: VecDeque<(StreamId, Vec<u8>)>,
+    frames: VecDeque<(StreamId, Vec<u8>, Permit)>,
 }
 
 impl EarlyRequests {
     /// Adds a request. `false` when too many wait.
-    pub(crate) fn add(&mut self, stream: StreamId, frame: &str) -> bool {
+    pub(crate) fn add(&mut self, mut permit: Permit, stream: StreamId, frame: &str) -> bool {
         let free = self.frames.len() < WAITING;
         if free {
-            self.frames.push_back((stream, frame.as_bytes().to_vec()));
+            permit.set_bytes(frame.len());
+            let frame = frame.as_bytes().to_vec();
+            self.frames.push_back((stream, frame, permit));
         }
         free
     }
 
     /// Takes all out.
-    pub(crate) fn take(&mut self) -> VecDeque<(StreamId, Vec<u8>)> {
-        std::mem::take(&mut self.frames)
+    pub(crate) fn take(&mut self) -> Vec<(StreamId, Vec<u8>)> {
+        let frames = std::mem::take(&mut self.frames);
+        let without_permit = |(stream, frame, _)| (stream, frame);
+        frames.into_iter().map(without_permit).collect()
     }
 
     /// Returns the requests that wait.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.frames.iter().map(|(_, frame)| frame.as_slice())
+        self.frames.iter().map(|(_, frame, _)| frame.as_slice())
     }
 
     /// Returns how many wait.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
 use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
@@ -85,7 +84,14 @@ impl Relay {
 
     /// The request waits until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
-        if !self.early_requests.add(frame.stream(), frame.text()) {
+        let permit = match self.calls.budget().permit() {
+            Ok(permit) => permit,
+            Err(fault) => return self.reject(frame, &fault.refusal()),
+        };
+        if !self
+            .early_requests
+            .add(permit, frame.stream(), frame.text())
+        {
             let why = "too many requests wait for the server's first answer";
             return self.reject(frame, &ErrorResponse::new(-32000, why));
         }
@@ -119,8 +125,15 @@ impl Relay {
         let (kind, capability) = (start.kind(), start.capability());
         let (changed, carried) = start.into_parts();
         let delivery = carried.delivery_id();
+        let permit = match self.calls.budget().permit() {
+            Ok(permit) => permit,
+            Err(fault) => {
+                self.undelivered_approval(delivery);
+                return self.reject(frame, &fault.refusal());
+            }
+        };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
-        let mut call = Call::new(frame.at(), frame.stream(), id.clone(), kind);
+        let mut call = Call::new(permit, frame.at(), frame.stream(), id.clone(), kind);
         call.set_capability(capability);
         call.rounds_mut().set_retry_answers(carried.into_answers());
         call.set_log_level(self.requested_log_level(*frame));
@@ -139,14 +152,13 @@ impl Relay {
         if kind.is_some() {
             call.keep(frame.bytes_of(&sent));
         }
+        call.recount();
         let Some(key) = self.calls.insert(call) else {
             return self.reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
-            let original = Bytes::copy_from_slice(frame.text().as_bytes());
-            self.enqueue(frame.at(), key, original);
-            return ClientForward::Handled;
+            return self.enqueue(frame, key);
         }
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),

@@ -450,9 +450,7 @@ impl Relay {
         }
         self.remember_given_up(key);
         self.calls.end_upstream(key);
-        if let Some(call) = self.calls.get_mut(key) {
-            call.finish(frame);
-        }
+        self.finish_unattended(key, frame);
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));
         self.drop_call(key);
@@ -473,6 +471,9 @@ impl Relay {
         let approval = self.approvals.forget(key);
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
+        if call.is_queued() {
+            self.turns.queue_mut().remove(key);
+        }
         self.round_states.remove_call(key);
         if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
             self.timers.cancel_call(key);

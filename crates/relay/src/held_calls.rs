@@ -174,6 +174,7 @@ impl Relay {
     /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
     pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
         self.end_hold(key);
+        self.turns.queue_mut().leave(key);
         let Some(call) = self.calls.get_mut(key) else {
             return false;
         };
@@ -192,6 +193,7 @@ impl Relay {
             let stream = self.calls.get(key).and_then(Call::stream);
             if let (Some(frame), Some(stream)) = (frame, stream) {
                 self.end_hold(key);
+                self.turns.queue_mut().leave(key);
                 if let Some(call) = self.calls.get_mut(key) {
                     call.detach();
                 }
@@ -205,6 +207,7 @@ impl Relay {
         let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.stream().is_some()) {
             self.end_hold(key);
+            self.turns.queue_mut().leave(key);
             if let Some(call) = self.calls.get_mut(key)
                 && let Some(stream) = call.detach()
             {
@@ -246,6 +249,7 @@ impl Relay {
         if self.calls.get(key).is_some_and(Call::is_finished) {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {
+            self.turns.queue_mut().come_back(key);
             self.hold_queued(now, key);
         } else {
             // What is the client's to answer is asked again at once, whoever else is asked.

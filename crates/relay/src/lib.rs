@@ -37,6 +37,8 @@
 //! | `question_plan`, `task_questions` | the decision about a question, by all calls that may have asked; questions of tasks |
 //! | `task_owners` | the callers of tasks, at a server that cannot tell callers apart |
 //! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
+//! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
+//! | `call_queue` | the calls that wait for their turn: their bound, and when they are looked at |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
 //! | `client_waits`, `learned` | the times that clients were seen to wait for a call; what was learned, in a form that outlives the process |
@@ -54,6 +56,8 @@ mod asking_frames;
 mod asking_targets;
 mod asks;
 mod attribution;
+mod call_budget;
+mod call_queue;
 mod call_start;
 mod calls;
 mod catalog;
@@ -124,6 +128,7 @@ use approvals::Approvals;
 pub use approvals::is_trace_parent;
 pub use asking_targets::AskingTargets;
 use asks::Asks;
+use call_budget::CallBudget;
 use calls::Calls;
 use catalog::Catalog;
 pub use client_waits::ClientWaits;
@@ -215,9 +220,12 @@ impl Relay {
             early_requests: EarlyRequests::default(),
             catalog: Catalog::default(),
             log_levels: LogLevels::default(),
-            calls: Calls::after(settings.first_call),
+            calls: Calls::after(
+                settings.first_call,
+                CallBudget::new(settings.open_calls, settings.call_bytes),
+            ),
             past_calls: PastCalls::default(),
-            turns: Turns::new(settings.askers.clone()),
+            turns: Turns::new(settings.askers.clone(), settings.waiting_calls),
             holds: HoldTimers::new(settings.keep_alive),
             unattended: Unattended::default(),
             asks: Asks::default(),

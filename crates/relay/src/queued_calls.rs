@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{Capability, Mode};
+use serde_json::json;
 
+use crate::call_queue::{TurnMarks, TurnState};
 use crate::calls::Call;
+use crate::frame_edit::ErrorResponse;
 use crate::settings::Audience;
-use crate::turns::{OtherCall, Turn};
-use crate::{AskId, AskedVia, CallId, Relay, Timestamp};
+use crate::turns::{OtherCall, OtherCalls, Rule, Turn};
+use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
 
 impl Relay {
     /// The modes in which a pushed client shows questions itself.
@@ -26,17 +29,26 @@ impl Relay {
         let Some((kind, target)) = self.calls.get(key).and_then(Call::target) else {
             return false;
         };
-        let others = self.calls.asking().filter(|(other, _)| *other != key);
-        let others = others.map(|(_, call)| OtherCall {
-            is_at_its_turn: self.is_at_its_turn(call),
-            waits_for_answer: call.may_wait_for_answer(),
-        });
+        let others = self.others_of(Some(key), rule);
         let shown = self.shown_by_client();
         let turn = self.turns.turn_of(rule, kind, &target, shown, others);
         if let (Turn::Own | Turn::Shared, Some(call)) = (turn, self.calls.get_mut(key)) {
             call.set_turn(turn == Turn::Own);
         }
         turn == Turn::Waits
+    }
+
+    /// Returns the calls beside this one in which the server may be asking, as far as a turn depends on them.
+    fn others_of(&self, key: Option<CallId>, rule: Rule) -> OtherCalls {
+        if rule == Rule::Free {
+            return OtherCalls::NONE;
+        }
+        let others = self.calls.asking().filter(|(other, _)| Some(*other) != key);
+        let others = others.map(|(_, call)| OtherCall {
+            is_at_its_turn: self.is_at_its_turn(call),
+            waits_for_answer: call.may_wait_for_answer(),
+        });
+        OtherCalls::of(rule, others)
     }
 
     /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
@@ -49,13 +61,40 @@ impl Relay {
         call.has_turn() || call.possible_asks().any(asks_a_person)
     }
 
-    /// The call waits for its turn. A client that waits long gets it handed back.
-    pub(crate) fn enqueue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.enqueue(now, original);
+    /// The call waits for its turn; a client that waits long gets it handed back. It is refused where too many wait.
+    pub(crate) fn enqueue(&mut self, frame: ClientFrame<'_>, key: CallId) -> ClientForward {
+        let now = frame.at();
+        if self.turns.queue().is_full()
+            && let Some(oldest) = self.turns.queue().oldest_left()
+        {
+            // The server knows nothing of it: made again, it starts anew.
+            self.drop_unattended(now, oldest);
         }
-        self.turns.push(key);
+        let target = self.calls.get(key).and_then(Call::target);
+        let Some(target) = target.filter(|_| !self.turns.queue().is_full()) else {
+            self.calls.end_upstream(key);
+            self.remove_call(key);
+            return self.reject(frame, &self.too_many_wait());
+        };
+        let (marks, rule) = (self.turn_marks(), self.rule());
+        let state = TurnState::new(marks, self.others_of(Some(key), rule));
+        if let Some(call) = self.calls.get_mut(key) {
+            call.enqueue(now, Bytes::copy_from_slice(frame.text().as_bytes()));
+        }
+        self.turns.queue_mut().push(key, target, state);
         self.hold_queued(now, key);
+        ClientForward::Handled
+    }
+
+    /// The refusal of a call that would have to wait beside as many as may.
+    fn too_many_wait(&self) -> ErrorResponse {
+        let (server, most) = (self.shown_server(), self.turns.queue().most());
+        let why = format!(
+            "the server {server} is at work on another call, and {most} calls of this session wait for their turn, which is the most; \
+             this call was not made: make it again when one of them has ended"
+        );
+        let data = json!({"limit": "waiting-calls", "most": most});
+        ErrorResponse::new(-32000, why).with_data(data)
     }
 
     /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
@@ -70,43 +109,90 @@ impl Relay {
         }
     }
 
-    /// Calls whose turn it is go to the server, as far as they may by now.
+    /// Returns the marks that change whenever the turn of a call that waits may change.
+    fn turn_marks(&self) -> TurnMarks {
+        TurnMarks {
+            rule: self.rule(),
+            shown: self.shown_by_client(),
+            habits: self.turns.habits(),
+            calls: self.calls.ended(),
+            questions: self.asks.changes(),
+        }
+    }
+
+    /// Calls whose turn it is go to the server, as far as they may by now. The queue is looked at only after a change of something that a
+    /// call waits for.
     pub(crate) fn next_turns(&mut self, now: Timestamp) {
-        if self.turns.is_empty() {
-            return;
-        }
-        for key in self.turns.take_waiting() {
-            let waits = self
-                .calls
-                .get(key)
-                .map(|call| (call.is_queued(), call.stream()));
-            match waits {
-                // It has ended, or is on its way.
-                None | Some((false, _)) => continue,
-                // Nobody waits for it: it is started when it is made again.
-                Some((true, None)) => {
-                    self.turns.push(key);
-                    continue;
-                }
-                Some((true, Some(_))) => {}
+        while self.turns.queue().has_waiting() {
+            let marks = self.turn_marks();
+            if self.turns.queue().is_as_at(&marks) {
+                return;
             }
-            if self.waits_for_turn(key) {
-                self.turns.push(key);
-                continue;
-            }
-            if self.stops_at_its_turn(now, key) {
-                continue;
-            }
-            self.end_hold(key);
-            let Some(call) = self.calls.get_mut(key) else {
-                continue;
-            };
-            call.dequeue();
-            if let Some(frame) = call.frame().map(str::to_owned) {
-                let delivery = self.approvals.take_delivery(key);
-                self.outbox.send_to_server(frame, Some(key), delivery);
+            let state = TurnState::new(marks, self.others_of(None, marks.rule));
+            if self.turns.queue_mut().must_look(state) {
+                self.look_at_queue(now, marks);
             }
         }
+    }
+
+    /// Gives each call of the queue its turn, if it has one by now.
+    fn look_at_queue(&mut self, now: Timestamp, marks: TurnMarks) {
+        let TurnMarks { rule, shown, .. } = marks;
+        let mut others = self.others_of(None, rule);
+        let mut last = None;
+        while let Some((key, (kind, target))) = self.turns.queue().next_after(last) {
+            last = Some(key);
+            let turn = self.turns.turn_of(rule, *kind, target, shown, others);
+            if turn == Turn::Waits {
+                continue;
+            }
+            self.turns.queue_mut().remove(key);
+            // One that takes no turn changes nothing for the others.
+            if !self.starts_at_its_turn(now, key, turn) || turn != Turn::NotTaken {
+                others = self.others_of(None, rule);
+            }
+        }
+        self.turns
+            .queue_mut()
+            .looked_at(TurnState::new(marks, others));
+    }
+
+    /// A call that has waited goes to the server. `false` where the rules stop it.
+    fn starts_at_its_turn(&mut self, now: Timestamp, key: CallId, turn: Turn) -> bool {
+        let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
+            return false;
+        };
+        if let Turn::Own | Turn::Shared = turn {
+            call.set_turn(turn == Turn::Own);
+        }
+        if self.stops_at_its_turn(now, key) {
+            return false;
+        }
+        self.end_hold(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        call.dequeue();
+        if let Some(frame) = call.frame().map(str::to_owned) {
+            let delivery = self.approvals.take_delivery(key);
+            self.outbox.send_to_server(frame, Some(key), delivery);
+        }
+        true
+    }
+
+    /// Returns `true` if a call of the queue could go to the server now.
+    #[cfg(test)]
+    pub(crate) fn holds_up_a_call(&self) -> bool {
+        let (rule, shown) = (self.rule(), self.shown_by_client());
+        let others = self.others_of(None, rule);
+        let waits = |key: CallId| {
+            let call = self.calls.get(key).filter(|call| call.is_queued());
+            let target = call.and_then(Call::target);
+            target.is_some_and(|(kind, target)| {
+                self.turns.turn_of(rule, kind, &target, shown, others) == Turn::Waits
+            })
+        };
+        !self.turns.queue().waiting().all(waits)
     }
 
     /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.

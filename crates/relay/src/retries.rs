@@ -22,6 +22,15 @@ pub(crate) struct RetryAnswers {
     responses: InputResponses,
     /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
+    /// The size of the retry in bytes, of which the answers are a part.
+    size: usize,
+}
+
+impl RetryAnswers {
+    /// Returns the size of the retry in bytes, of which the answers are a part.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
 }
 
 impl Relay {
@@ -58,7 +67,7 @@ impl Relay {
             }
             return Some(ClientForward::Handled);
         }
-        looks_up.then(|| self.find_call(frame.stream(), frame.text(), digest))
+        looks_up.then(|| self.look_up(frame, digest))
     }
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
@@ -129,6 +138,9 @@ impl Relay {
         let Some(key) = self.round_states.call(&state).filter(waits) else {
             return self.starts_anew(frame, state, claims, responses);
         };
+        if let Err(fault) = self.calls.budget().check_gain() {
+            return self.reject(frame, &fault.refusal());
+        }
         if let Some(repeated) = claims.repeated() {
             let call = self.calls.get(key);
             if !call.is_some_and(|call| call.rounds().repeats_answers(repeated, &responses)) {
@@ -162,6 +174,7 @@ impl Relay {
             && let Some(call) = self.calls.get_mut(key)
         {
             call.rounds_mut().answer_presented(&responses);
+            call.recount();
         }
         for (question, outcome) in right {
             if let Some(question) = self.asks.get_mut(question) {
@@ -210,6 +223,10 @@ impl Relay {
         let Some(first) = with_server_state(*frame, None, true) else {
             return self.reject_state(frame, StateDefect::Foreign);
         };
+        if let Err(fault) = self.calls.budget().check() {
+            // Its state is good for another try.
+            return self.reject(frame, &fault.refusal());
+        }
         self.round_states.use_up(state);
         // What may begin has to be admitted, whatever was admitted before.
         if let Some(index) = FrameIndex::at(first.as_bytes()) {
@@ -222,7 +239,9 @@ impl Relay {
                 return ClientForward::Handled;
             }
         }
+        let size = frame.text().len();
         let answers = RetryAnswers {
+            size,
             responses,
             asked: claims.asked().to_vec(),
         };

@@ -42,6 +42,16 @@ impl Round {
         Self { required, entries }
     }
 
+    /// Returns the size of its entries in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let size = |(_, entry): &(String, Entry)| match entry {
+            Entry::Question(_) => 0,
+            Entry::Other { raw, .. } => raw.len(),
+            Entry::Answered(response) => response.len(),
+        };
+        self.entries.iter().map(size).sum()
+    }
+
     /// Returns whether every entry has its answer.
     pub(crate) fn is_complete(&self) -> bool {
         self.entries

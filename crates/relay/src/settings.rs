@@ -63,6 +63,12 @@ pub struct RelaySettings {
     pub pending_bytes: usize,
     /// Asks within any minute in one session; `None` for no bound.
     pub per_minute: Option<u32>,
+    /// The number of requests of one session that may be open.
+    pub open_calls: usize,
+    /// The size that the open requests of one session may reach before another is refused, in bytes.
+    pub call_bytes: usize,
+    /// The number of calls of one session that may wait for their turn with the server.
+    pub waiting_calls: usize,
     /// The number of rounds that a call may ask in a row.
     pub rounds: u32,
     /// `true` if the server answers each call on a stream of its own, and asks there (HTTP).
@@ -119,6 +125,9 @@ impl Default for RelaySettings {
             message_bytes: 64 * 1024,
             pending_bytes: 8 * 1024 * 1024,
             per_minute: Some(60),
+            open_calls: 32_768,
+            call_bytes: 64 * 1024 * 1024,
+            waiting_calls: 1_000,
             rounds: 32,
             server_streams: false,
             is_pushed: false,

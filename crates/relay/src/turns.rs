@@ -11,12 +11,11 @@
 //! | a pushed client, people asked | calls of tools that were seen to ask take turns ([`Rule::Seen`]) |
 //! | a server that says it (streams, rounds) | all at once |
 
-use std::collections::VecDeque;
-
 use mcp_elicit_core::wire::{Capability, Mode};
 
+use crate::CallKind;
 use crate::asking_targets::AskingTargets;
-use crate::{CallId, CallKind};
+use crate::call_queue::CallQueue;
 
 /// Which calls may be with the server at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,21 +50,63 @@ pub(crate) struct OtherCall {
     pub(crate) waits_for_answer: bool,
 }
 
+/// The other calls in which the server may be asking right now, as far as the turn of a call depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OtherCalls {
+    /// `true` if there is none that a call which takes turns would wait for.
+    is_free: bool,
+    /// `true` if each of those may be waiting for the answer to a question.
+    all_wait: bool,
+}
+
+impl OtherCalls {
+    /// No other call.
+    pub(crate) const NONE: Self = Self {
+        is_free: true,
+        all_wait: true,
+    };
+    /// A call that waits for no answer.
+    #[cfg(test)]
+    pub(crate) const BUSY: Self = Self {
+        is_free: false,
+        all_wait: false,
+    };
+
+    /// Reads what a turn under this rule depends on.
+    pub(crate) fn of(rule: Rule, others: impl Iterator<Item = OtherCall>) -> Self {
+        let mut all = Self::NONE;
+        for other in others {
+            all.add(rule, other);
+            if !all.is_free && !all.all_wait {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Adds a call.
+    pub(crate) fn add(&mut self, rule: Rule, other: OtherCall) {
+        if rule == Rule::Single || other.is_at_its_turn {
+            self.is_free = false;
+            self.all_wait &= other.waits_for_answer;
+        }
+    }
+}
+
 /// The calls that wait for their turn, and what decides whether one has to.
 pub(crate) struct Turns {
     askers: AskingTargets,
-    /// Oldest first.
-    waiting: VecDeque<CallId>,
+    queue: CallQueue,
     /// `true` if a call was given up that the server may still be at work on.
     gave_up: bool,
 }
 
 impl Turns {
-    /// No call waits; `askers` are those that were seen to ask.
-    pub(crate) fn new(askers: AskingTargets) -> Self {
+    /// No call waits, and at most so many may; `askers` are those that were seen to ask.
+    pub(crate) fn new(askers: AskingTargets, most_waiting: usize) -> Self {
         Self {
             askers,
-            waiting: VecDeque::new(),
+            queue: CallQueue::new(most_waiting),
             gave_up: false,
         }
     }
@@ -82,7 +123,7 @@ impl Turns {
         kind: CallKind,
         target: &str,
         shown: Capability,
-        others: impl Iterator<Item = OtherCall>,
+        others: OtherCalls,
     ) -> Turn {
         let takes_turns = match rule {
             Rule::Free => false,
@@ -92,16 +133,9 @@ impl Turns {
         if !takes_turns {
             return Turn::NotTaken;
         }
-        let (mut is_free, mut all_wait) = (true, true);
-        for other in others {
-            if rule == Rule::Single || other.is_at_its_turn {
-                is_free = false;
-                all_wait &= other.waits_for_answer;
-            }
-        }
-        if is_free {
+        if others.is_free {
             Turn::Own
-        } else if all_wait && !self.askers.knows(kind, target) {
+        } else if others.all_wait && !self.askers.knows(kind, target) {
             // A waiting question blocks no call of a tool that was not seen to ask.
             Turn::Shared
         } else {
@@ -119,34 +153,19 @@ impl Turns {
         self.askers.clear_suspicion(kind, target);
     }
 
-    /// Adds a call that waits at the end.
-    pub(crate) fn push(&mut self, call: CallId) {
-        self.waiting.push_back(call);
+    /// Returns a number that rises when a tool is seen to ask, or no longer suspected.
+    pub(crate) fn habits(&self) -> u64 {
+        self.askers.changes()
     }
 
-    /// Removes a call that waits.
-    pub(crate) fn remove(&mut self, call: CallId) {
-        self.waiting.retain(|known| *known != call);
+    /// Returns the calls that wait for their turn.
+    pub(crate) fn queue(&self) -> &CallQueue {
+        &self.queue
     }
 
-    /// Takes all calls that wait out.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<CallId> {
-        std::mem::take(&mut self.waiting)
-    }
-
-    /// Returns the calls that wait, oldest first.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = CallId> {
-        self.waiting.iter().copied()
-    }
-
-    /// Returns `true` while no call waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Returns how many calls wait.
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+    /// Returns the calls that wait for their turn, for a change.
+    pub(crate) fn queue_mut(&mut self) -> &mut CallQueue {
+        &mut self.queue
     }
 
     /// Notes that the client gave up a call that the server may still be at work on.
@@ -174,13 +193,13 @@ mod tests {
     };
 
     fn turn(turns: &Turns, rule: Rule, target: &str, others: &[OtherCall]) -> Turn {
-        let others = others.iter().copied();
+        let others = OtherCalls::of(rule, others.iter().copied());
         turns.turn_of(rule, CallKind::Tool, target, Capability::NONE, others)
     }
 
     #[test]
     fn one_at_a_time_goes_alone_or_beside_those_that_wait_for_an_answer() {
-        let turns = Turns::new(AskingTargets::default());
+        let turns = Turns::new(AskingTargets::default(), 8);
         assert_eq!(turn(&turns, Rule::Single, "a", &[]), Turn::Own);
         assert_eq!(turn(&turns, Rule::Single, "a", &[WORKS]), Turn::Waits);
         assert_eq!(turn(&turns, Rule::Single, "a", &[WAITS]), Turn::Shared);
@@ -194,7 +213,7 @@ mod tests {
 
     #[test]
     fn calls_that_were_seen_to_ask_take_turns_and_no_others() {
-        let turns = Turns::new(AskingTargets::default());
+        let turns = Turns::new(AskingTargets::default(), 8);
         assert!(turns.are_free(Rule::Seen));
         turns.saw_asking(CallKind::Tool, "a", Mode::Form, false);
         assert!(!turns.are_free(Rule::Seen));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use rustc_hash::FxHashSet;
 
+use crate::call_budget::Permit;
 use crate::{CallId, StreamId};
 
 /// The calls of this session that nobody waits for, and what is looked up of other sessions' calls.
@@ -15,8 +16,16 @@ pub(crate) struct Unattended {
     following: FxHashSet<CallId>,
     /// `true` if the record knows calls that nobody waits for.
     in_record: bool,
-    /// Streams of calls that are being looked up in the record.
-    lookups: Vec<StreamId>,
+    /// Calls that are being looked up in the record.
+    lookups: Vec<Lookup>,
+}
+
+/// A call that is being looked up in the record.
+struct Lookup {
+    stream: StreamId,
+    /// `false` once its client has closed the stream.
+    is_waited_for: bool,
+    permit: Permit,
 }
 
 impl Unattended {
@@ -69,21 +78,26 @@ impl Unattended {
     }
 
     /// Notes that the call that came on this stream is being looked up.
-    pub(crate) fn begin_lookup(&mut self, stream: StreamId) {
-        self.lookups.push(stream);
+    pub(crate) fn begin_lookup(&mut self, stream: StreamId, permit: Permit) {
+        self.lookups.push(Lookup {
+            stream,
+            is_waited_for: true,
+            permit,
+        });
     }
 
-    /// Ends a lookup. `false` where nobody waits for it.
-    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> bool {
-        let at = self.lookups.iter().position(|known| *known == stream);
-        if let Some(at) = at {
-            self.lookups.swap_remove(at);
-        }
-        at.is_some()
+    /// Ends a lookup. Returns the permit of its call; `None` where nobody waits for it.
+    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> Option<Permit> {
+        let mut all = self.lookups.iter();
+        let at = all.position(|known| known.stream == stream)?;
+        let ended = self.lookups.swap_remove(at);
+        ended.is_waited_for.then_some(ended.permit)
     }
 
-    /// Drops the lookups of a stream that was closed.
+    /// Nobody waits for the lookups of a stream that was closed; each holds its request until the record has answered.
     pub(crate) fn stream_closed(&mut self, stream: StreamId) {
-        self.lookups.retain(|known| *known != stream);
+        for lookup in &mut self.lookups {
+            lookup.is_waited_for &= lookup.stream != stream;
+        }
     }
 }

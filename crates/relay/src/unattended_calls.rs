@@ -4,9 +4,11 @@
 use bytes::Bytes;
 use mcp_elicit_core::wire::{Frame, FrameIndex, Id};
 
+use crate::call_budget::Permit;
 use crate::calls::{self, Call};
 use crate::{
-    CallId, CallKind, ClientForward, Effect, FoundCall, Relay, StreamId, Timer, Timestamp,
+    CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
+    Timestamp,
 };
 
 impl Relay {
@@ -15,14 +17,24 @@ impl Relay {
         self.unattended.set_in_record(finds);
     }
 
+    /// Looks a call up that the client has made.
+    pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
+        match self.calls.budget().permit() {
+            Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
+            Err(fault) => self.reject(frame, &fault.refusal()),
+        }
+    }
+
     /// Looks the call up in the record, which tells what it found.
-    pub(crate) fn find_call(
+    fn find_call(
         &mut self,
+        mut permit: Permit,
         stream: StreamId,
         text: &str,
         digest: String,
     ) -> ClientForward {
-        self.unattended.begin_lookup(stream);
+        permit.set_bytes(text.len());
+        self.unattended.begin_lookup(stream, permit);
         self.outbox.push(Effect::FindCall {
             stream,
             frame: text.to_owned(),
@@ -41,14 +53,15 @@ impl Relay {
         found: FoundCall,
     ) {
         // Nobody waits for it where the client has closed its stream.
-        if !self.unattended.end_lookup(stream) {
+        let Some(permit) = self.unattended.end_lookup(stream) else {
             return;
-        }
+        };
         if found == FoundCall::Nothing {
+            drop(permit);
             if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
                 self.tell_server(text.to_owned(), call);
             }
-        } else if let Some((key, digest)) = self.admit_unsent(now, stream, text) {
+        } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
             match found {
                 FoundCall::Result(result) => {
                     if let Some(call) = self.calls.get_mut(key) {
@@ -72,6 +85,7 @@ impl Relay {
     /// Takes a call in that does not go to the server.
     fn admit_unsent(
         &mut self,
+        permit: Permit,
         now: Timestamp,
         stream: StreamId,
         text: &str,
@@ -82,19 +96,23 @@ impl Relay {
         let id = frame.id()?;
         let digest = calls::summary(kind, frame).ok()?.digest;
         let text = Bytes::copy_from_slice(text.as_bytes());
-        Some((self.insert_unsent(now, stream, id, kind, text), digest))
+        Some((
+            self.insert_unsent(permit, now, stream, id, kind, text),
+            digest,
+        ))
     }
 
     /// Adds a call with this request, text, of which the server knows nothing.
     pub(crate) fn insert_unsent(
         &mut self,
+        permit: Permit,
         now: Timestamp,
         stream: StreamId,
         id: Id,
         kind: CallKind,
         text: Bytes,
     ) -> CallId {
-        let mut call = Call::new(now, stream, id, Some(kind));
+        let mut call = Call::new(permit, now, stream, id, Some(kind));
         call.set_upstream_id(self.new_id());
         call.keep(text);
         self.calls.insert_unsent(call)
@@ -110,8 +128,9 @@ impl Relay {
             return;
         };
         let digest = call.summary().map(|summary| summary.digest.clone());
-        if let (Some(stream), Some(text), Some(digest)) = (call.stream(), call.frame(), digest) {
-            self.find_call(stream, text, digest);
+        let text = call.frame().map(str::to_owned);
+        if let (Some(stream), Some(text), Some(digest)) = (call.stream(), text, digest) {
+            self.find_call(call.into_permit(), stream, &text, digest);
         }
     }
 
@@ -139,13 +158,19 @@ impl Relay {
 
     /// The server has answered a call that nobody waits for.
     pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.finish(result.clone());
-        }
+        self.finish_unattended(key, result.clone());
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));
         let call = key;
         self.outbox.push(Effect::KeepResult { call, result });
+    }
+
+    /// The response to a call is there, and waits until the call is made again.
+    pub(crate) fn finish_unattended(&mut self, key: CallId, response: String) {
+        self.turns.queue_mut().remove(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.finish(response);
+        }
     }
 
     /// The call is waited for again here, or has ended: the record is told.

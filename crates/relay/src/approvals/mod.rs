@@ -315,8 +315,12 @@ impl Relay {
         let Some(id) = frame.id() else {
             return ClientForward::Handled;
         };
+        let permit = match self.calls.budget().permit() {
+            Ok(permit) => permit,
+            Err(fault) => return self.reject(frame, &fault.refusal()),
+        };
         let text = frame.bytes_of(frame.text());
-        let key = self.insert_unsent(frame.at(), frame.stream(), id, kind, text);
+        let key = self.insert_unsent(permit, frame.at(), frame.stream(), id, kind, text);
         let may_learn = kind == CallKind::Tool
             && !approval.edit.is_empty()
             && self.catalog.may_learn_of(&summary.target);

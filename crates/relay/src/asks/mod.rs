@@ -32,6 +32,8 @@ pub(crate) struct Asks {
     by_client_id: HashMap<Id, AskId>,
     bytes: usize,
     last: u64,
+    /// The number of questions that have ended.
+    ended: u64,
 }
 
 impl Asks {
@@ -46,6 +48,11 @@ impl Asks {
         self.bytes += ask.size();
         self.by_key.insert(key, ask);
         key
+    }
+
+    /// Returns a number that rises when a question comes up or ends.
+    pub(crate) fn changes(&self) -> u64 {
+        self.last + self.ended
     }
 
     /// The size of all open questions in bytes.
@@ -99,6 +106,7 @@ impl Asks {
     /// Takes a question out, whose answer is on its way or which has ended.
     pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
         let ask = self.by_key.remove(&key)?;
+        self.ended += 1;
         self.bytes = self.bytes.saturating_sub(ask.size());
         if let Origin::Pushed { id } = ask.origin() {
             self.by_server_id.remove(id);

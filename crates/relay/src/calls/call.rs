@@ -9,6 +9,7 @@ use mcp_elicit_core::wire::{
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
 use super::summary::{progress_token, summary, target};
+use crate::call_budget::Permit;
 use crate::frame_edit;
 use crate::log_levels::LogLevel;
 use crate::server_round::Round;
@@ -16,6 +17,7 @@ use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
 
 /// One request of the client.
 pub(crate) struct Call {
+    permit: Permit,
     /// The stream on which the client waits; `None` once the call went back to the client, or the client is gone.
     stream: Option<StreamId>,
     state: ServerState,
@@ -79,8 +81,15 @@ struct Turn {
 
 impl Call {
     /// A call that goes to the server as it came.
-    pub(crate) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
+    pub(crate) fn new(
+        permit: Permit,
+        now: Timestamp,
+        stream: StreamId,
+        id: Id,
+        kind: Option<CallKind>,
+    ) -> Self {
         Self {
+            permit,
             stream: Some(stream),
             state: ServerState::Running,
             client_id: id.clone(),
@@ -103,6 +112,27 @@ impl Call {
         }
     }
 
+    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides, a response that
+    /// nobody came for, and answers of its rounds. A question in it counts with the questions.
+    pub(crate) fn recount(&mut self) {
+        // The server's id is the key of a table as well.
+        let ids = self.client_id.as_json().len() + 2 * self.upstream_id.as_json().len();
+        let kept = self.kept.as_ref().map_or(0, Bytes::len);
+        let state = match &self.state {
+            ServerState::Queued(queued) => queued.original.len(),
+            ServerState::Running => 0,
+            ServerState::Collecting(round) => round.size(),
+            ServerState::PassingRound(text) | ServerState::Finished(text) => text.len(),
+        };
+        let bytes = ids + kept + state + self.progress.size() + self.rounds.size();
+        self.permit.set_bytes(bytes);
+    }
+
+    /// Returns its permit, which is free for another request of its client.
+    pub(crate) fn into_permit(self) -> Permit {
+        self.permit
+    }
+
     /// Returns the stream for its answer; `None` while nobody waits.
     pub(crate) fn stream(&self) -> Option<StreamId> {
         self.stream
@@ -120,6 +150,7 @@ impl Call {
         if let Some(id) = id {
             self.client_id = id;
         }
+        self.recount();
     }
 
     /// Returns the id that the client knows it by.
@@ -136,6 +167,7 @@ impl Call {
     pub(crate) fn set_upstream_id(&mut self, id: Id) {
         self.upstream_id = id;
         self.has_upstream_id = true;
+        self.recount();
     }
 
     /// The server is done with that id. `false` where it was before.
@@ -232,11 +264,13 @@ impl Call {
     /// It waits for its turn.
     pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
         self.state = ServerState::Queued(Queued { since, original });
+        self.recount();
     }
 
     /// Its turn has come.
     pub(crate) fn dequeue(&mut self) {
         self.state = ServerState::Running;
+        self.recount();
     }
 
     /// Returns since when it waits for its turn, where it does and another connection could take it.
@@ -300,6 +334,7 @@ impl Call {
     /// The gateway answers a round of the server.
     pub(crate) fn collect(&mut self, round: Round) {
         self.state = ServerState::Collecting(round);
+        self.recount();
     }
 
     /// Returns the round that the gateway answers.
@@ -321,7 +356,10 @@ impl Call {
     /// Takes out the round that the gateway has answered: the call is made again.
     pub(crate) fn take_round(&mut self) -> Option<Round> {
         match std::mem::replace(&mut self.state, ServerState::Running) {
-            ServerState::Collecting(round) => Some(round),
+            ServerState::Collecting(round) => {
+                self.recount();
+                Some(round)
+            }
             other => {
                 self.state = other;
                 None
@@ -333,6 +371,7 @@ impl Call {
     pub(crate) fn pass_round(&mut self, text: String) {
         self.rounds.drop_url_demand();
         self.state = ServerState::PassingRound(text);
+        self.recount();
     }
 
     /// Takes out the round that goes to the client; its questions are the client's to answer with its retry.
@@ -340,6 +379,7 @@ impl Call {
         match std::mem::replace(&mut self.state, ServerState::Running) {
             ServerState::PassingRound(text) => {
                 self.asks.clear();
+                self.recount();
                 Some(text)
             }
             other => {
@@ -352,6 +392,7 @@ impl Call {
     /// The response is there and nobody waits for it.
     pub(crate) fn finish(&mut self, response: String) {
         self.state = ServerState::Finished(response);
+        self.recount();
     }
 
     /// Returns `true` if the response is there.
@@ -405,6 +446,7 @@ impl Call {
     /// Keeps the request, which is text, as it went to the server.
     pub(crate) fn keep(&mut self, frame: Bytes) {
         self.kept = Some(frame);
+        self.recount();
     }
 
     /// The request as it went to the server, where it is kept.

@@ -28,6 +28,12 @@ impl CallProgress {
         self.token.is_none() && self.upstream_token.is_none()
     }
 
+    /// Returns the size of the tokens, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let size = |token: &Option<Id>| token.as_ref().map_or(0, |token| token.as_json().len());
+        size(&self.token) + size(&self.upstream_token)
+    }
+
     /// Returns the token that the client wants progress on.
     pub(crate) fn token(&self) -> Option<&Id> {
         self.token.as_ref()

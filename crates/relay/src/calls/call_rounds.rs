@@ -125,6 +125,12 @@ impl CallRounds {
         round.is_some_and(|round| round.has_answers(responses))
     }
 
+    /// Returns the size of the answers that it holds, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let answered = self.answered.iter().map(|round| round.responses.len());
+        answered.sum::<usize>() + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
+    }
+
     /// Returns the answers that a retry brought for its questions, which are asked anew.
     pub(crate) fn retry_answers(&self) -> Option<&RetryAnswers> {
         self.retry_answers.as_ref()

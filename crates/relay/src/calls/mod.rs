@@ -18,26 +18,37 @@ use std::collections::hash_map::Entry;
 use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
+use crate::call_budget::CallBudget;
 use crate::{CallId, CallSummary, StreamId};
 pub(crate) use call::Call;
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
-#[derive(Default)]
 pub(crate) struct Calls {
+    budget: CallBudget,
     // The keys are the relay's own numbers: nobody else chooses them.
     by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
     last: u64,
+    /// The number of times that the server was done with a call in which it may ask.
+    ended: u64,
 }
 
 impl Calls {
     /// No calls yet; the first gets the key after this.
-    pub(crate) fn after(last: u64) -> Self {
+    pub(crate) fn after(last: u64, budget: CallBudget) -> Self {
         Self {
+            budget,
+            by_key: FxHashMap::default(),
+            by_upstream: HashMap::new(),
             last,
-            ..Self::default()
+            ended: 0,
         }
+    }
+
+    /// Returns the bounds on what the client has open.
+    pub(crate) fn budget(&self) -> &CallBudget {
+        &self.budget
     }
 
     /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
@@ -98,8 +109,14 @@ impl Calls {
         if let Some(call) = self.by_key.get_mut(&key)
             && call.end_upstream()
         {
+            self.ended += u64::from(call.kind().is_some());
             self.by_upstream.remove(call.upstream_id());
         }
+    }
+
+    /// Returns a number that rises when the server is done with a call in which it may ask.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Returns whether the server still works on the call.

@@ -276,6 +276,9 @@ impl Relay {
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
     pub(crate) fn collect_round(&mut self, now: Timestamp, key: CallId) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.recount();
+        }
         let Some(round) = self.calls.get(key).and_then(Call::round) else {
             return;
         };

@@ -142,6 +142,10 @@ impl Relay {
             let why = "`params` must be an object with each member once";
             return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
+        if let Err(fault) = self.calls.budget().check() {
+            // Its state is good for another try.
+            return self.reject(frame, &fault.refusal());
+        }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
             // The gateway was started anew, or another one has the round: the server goes on with what the client brings, and what
             // the record still asks is answered by that.
@@ -191,8 +195,12 @@ impl Relay {
         if answers.is_empty() && answered.is_empty() {
             return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
         }
+        let permit = match self.calls.budget().permit() {
+            Ok(permit) => permit,
+            Err(fault) => return self.reject(frame, &fault.refusal()),
+        };
         self.round_states.use_up(state.to_owned());
-        let retry = Retry::new(frame.stream(), frame.at(), retry, own);
+        let retry = Retry::new(permit, frame.stream(), frame.at(), retry, own);
         self.passed_rounds.came_back(round, retry);
         for key in unanswered {
             self.drop_question(key, Ending::CallEnded);

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::asks::{RoundId, message_again};
+use crate::call_budget::Permit;
 use crate::frame_edit;
 use crate::request_state::ServerState;
 use crate::{AskId, StreamId, Timestamp};
@@ -41,6 +42,8 @@ enum Progress {
 
 /// The retry of a round.
 pub(crate) struct Retry {
+    /// Its permit, until it goes on to the server as a call.
+    _permit: Permit,
     stream: StreamId,
     at: Timestamp,
     text: String,
@@ -80,8 +83,16 @@ impl ClientAnswers {
 
 impl Retry {
     /// A retry that came on this stream, with the answers that the client gave in it.
-    pub(crate) fn new(stream: StreamId, at: Timestamp, text: String, own: ClientAnswers) -> Self {
+    pub(crate) fn new(
+        mut permit: Permit,
+        stream: StreamId,
+        at: Timestamp,
+        text: String,
+        own: ClientAnswers,
+    ) -> Self {
+        permit.set_bytes(text.len());
         Self {
+            _permit: permit,
             stream,
             at,
             text,

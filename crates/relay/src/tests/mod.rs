@@ -5,6 +5,7 @@ mod attribution;
 mod both_eras;
 mod bounds;
 mod bridging;
+mod budget;
 mod candidates;
 mod chaos;
 mod dialogs;

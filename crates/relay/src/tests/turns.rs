@@ -406,3 +406,98 @@ fn an_approved_call_goes_on_at_its_turn_where_rules_still_want_approval() {
     assert_eq!(started(&mut world), [13, 14]);
     assert!(world.open_to_people().is_empty());
 }
+
+#[test]
+fn calls_that_wait_for_their_turn_are_bounded() {
+    let mut world = with_settings(RelaySettings {
+        waiting_calls: 2,
+        ..RelaySettings::default()
+    });
+    seen_to_ask(&mut world, 11, "deploy");
+    for id in 12..=15 {
+        call(&mut world, id, "deploy");
+    }
+    assert_eq!(started(&mut world), [12]);
+    let error = &response(&mut world, 15)["error"];
+    assert_eq!(error["code"], -32000);
+    let data = json!({"limit": "waiting-calls", "most": 2});
+    assert_eq!(error["data"], data);
+    let words = error["message"].as_str().unwrap();
+    assert!(words.contains("make it again when"), "{words}");
+    assert_eq!(world.relay.open(), (3, 0));
+    // One that takes no turn is made at once.
+    call(&mut world, 16, "read");
+    assert_eq!(started(&mut world), [16]);
+    ends(&mut world, 12);
+    call(&mut world, 17, "deploy");
+    for id in [13, 14, 17] {
+        assert_eq!(started(&mut world), [id]);
+        ends(&mut world, id);
+    }
+    ends(&mut world, 16);
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn a_call_that_its_client_left_makes_room_for_one_that_is_waited_for() {
+    let mut world = with_settings(RelaySettings {
+        waiting_calls: 1,
+        ..RelaySettings::default()
+    });
+    seen_to_ask(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 12);
+    call(&mut world, 13, "deploy");
+    world.pass_time(Duration::from_secs(51));
+    assert_eq!(started(&mut world), [12], "13 was handed back");
+    call(&mut world, 14, "deploy");
+    assert_eq!(world.relay.open(), (2, 1), "13 is not kept");
+    answer(&mut world, &record);
+    ends(&mut world, 12);
+    assert_eq!(started(&mut world), [14]);
+    ends(&mut world, 14);
+    // It starts anew.
+    call(&mut world, 13, "deploy");
+    assert_eq!(started(&mut world), [13]);
+    ends(&mut world, 13);
+    assert_eq!(world.relay.open(), (1, 0), "the result of 12");
+}
+
+#[test]
+fn a_call_that_is_given_up_while_it_waits_is_not_started() {
+    let mut world = session();
+    seen_to_ask(&mut world, 11, "deploy");
+    for id in 12..=14 {
+        call(&mut world, id, "deploy");
+    }
+    let params = json!({"requestId": 13});
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    world.client_sends(&notice.to_string());
+    assert_eq!(world.relay.open(), (2, 0));
+    ends(&mut world, 12);
+    assert_eq!(started(&mut world), [12, 14]);
+}
+
+#[test]
+fn a_queued_call_starts_when_only_a_question_is_waited_for() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::NONE, server, Asks::Nothing).opened();
+    world.people = None;
+    world.to_server.clear();
+    let first = world.call();
+    let second = world.call();
+    assert_eq!(started(&mut world), [first]);
+    // Not `ask`, which was seen to ask by then.
+    let meta = world.client.meta();
+    let params = json!({"name": "read", "arguments": {}, "_meta": meta});
+    let frame = json!({"jsonrpc": "2.0", "id": 90, "method": "tools/call", "params": params});
+    world.client_sends(&frame.to_string());
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    let record = asks(&mut world, 1);
+    assert_eq!(started(&mut world), [90]);
+    ends(&mut world, 90);
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    answer(&mut world, &record);
+    ends(&mut world, first);
+    assert_eq!(started(&mut world), [second]);
+}

@@ -185,6 +185,10 @@ impl World {
                 }
             }
         }
+        assert!(
+            !self.relay.holds_up_a_call(),
+            "a call waits that could go to the server"
+        );
     }
 
     /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a

@@ -1,0 +1,161 @@
+//! The bounds on what one client has open: the number of its requests, and the bytes that they hold.
+//!
+//! Every request that waits holds a [`Permit`], which is given back when it is dropped, so no way to end a call can forget that. A
+//! request is refused once a bound is reached. What an open one gains later (its result while nobody waits, answers of its rounds) counts,
+//! and only a retry that brings answers is refused for it, at twice the bound: it may be what the others wait for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::frame_edit::ErrorResponse;
+
+/// The permits that are out, counted, and the bytes that their requests hold.
+#[derive(Default)]
+struct Taken {
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// The bounds, and how much of them is taken.
+pub(crate) struct CallBudget {
+    most_requests: usize,
+    most_bytes: usize,
+    taken: Arc<Taken>,
+}
+
+/// The permission of one request to be open, and the bytes that it holds.
+pub(crate) struct Permit {
+    bytes: usize,
+    taken: Arc<Taken>,
+}
+
+/// A bound that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetFault {
+    /// So many requests are open.
+    Requests(usize),
+    /// The open requests hold so many bytes.
+    Bytes(usize),
+}
+
+impl CallBudget {
+    /// The bounds on the number of open requests and on the bytes that they hold.
+    pub(crate) fn new(most_requests: usize, most_bytes: usize) -> Self {
+        Self {
+            most_requests,
+            most_bytes,
+            taken: Arc::default(),
+        }
+    }
+
+    /// Takes a permit, which holds no bytes yet.
+    pub(crate) fn permit(&self) -> Result<Permit, BudgetFault> {
+        self.check()?;
+        self.taken.requests.fetch_add(1, Ordering::Relaxed);
+        Ok(Permit {
+            bytes: 0,
+            taken: Arc::clone(&self.taken),
+        })
+    }
+
+    /// Finds out whether a permit is free.
+    pub(crate) fn check(&self) -> Result<(), BudgetFault> {
+        if self.taken.requests.load(Ordering::Relaxed) >= self.most_requests {
+            return Err(BudgetFault::Requests(self.most_requests));
+        }
+        if self.taken.bytes.load(Ordering::Relaxed) >= self.most_bytes {
+            return Err(BudgetFault::Bytes(self.most_bytes));
+        }
+        Ok(())
+    }
+
+    /// Finds out whether a request that has its permit may gain something.
+    pub(crate) fn check_gain(&self) -> Result<(), BudgetFault> {
+        let most = self.most_bytes.saturating_mul(2);
+        if self.taken.bytes.load(Ordering::Relaxed) >= most {
+            return Err(BudgetFault::Bytes(most));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of permits that are out, and the bytes that their requests hold.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> (usize, usize) {
+        let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        (read(&self.taken.requests), read(&self.taken.bytes))
+    }
+}
+
+impl Permit {
+    /// Sets the bytes that it holds.
+    pub(crate) fn set_bytes(&mut self, bytes: usize) {
+        let all = &self.taken.bytes;
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => {}
+            Some(more) => {
+                all.fetch_add(more, Ordering::Relaxed);
+            }
+            None => {
+                all.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            }
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.set_bytes(0);
+        self.taken.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl BudgetFault {
+    /// Returns the refusal of a request for which there is no permit.
+    pub(crate) fn refusal(self) -> ErrorResponse {
+        let next = "this one was not made: make it again when one of them has ended";
+        let (limit, most, why) = match self {
+            Self::Requests(most) => {
+                let why = format!("{most} requests of this session are open, which is the most");
+                ("open-calls", most, why)
+            }
+            Self::Bytes(most) => {
+                let why = format!(
+                    "the open requests of this session hold {most} bytes, which is the most"
+                );
+                ("call-bytes", most, why)
+            }
+        };
+        let data = json!({"limit": limit, "most": most});
+        ErrorResponse::new(-32000, format!("{why}; {next}")).with_data(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_is_free_again_when_it_is_dropped() {
+        let budget = CallBudget::new(2, 100);
+        let mut first = budget.permit().ok().unwrap();
+        let second = budget.permit().ok().unwrap();
+        assert_eq!(budget.permit().err(), Some(BudgetFault::Requests(2)));
+        first.set_bytes(99);
+        drop(second);
+        assert_eq!(budget.taken(), (1, 99));
+        assert_eq!(budget.check(), Ok(()));
+        first.set_bytes(250);
+        assert_eq!(budget.check(), Err(BudgetFault::Bytes(100)));
+        assert_eq!(budget.check_gain(), Err(BudgetFault::Bytes(200)));
+        first.set_bytes(150);
+        assert_eq!(budget.check(), Err(BudgetFault::Bytes(100)));
+        assert_eq!(budget.check_gain(), Ok(()));
+        first.set_bytes(40);
+        assert_eq!(budget.taken(), (1, 40));
+        drop(first);
+        assert_eq!(budget.taken(), (0, 0));
+    }
+}

@@ -1,0 +1,304 @@
+//! Tests of the bounds on what a client has open: requests that are refused, and each way in which a permit is free again.
+
+use std::time::Duration;
+
+use mcp_elicit_core::question::FoundCall;
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
+
+use super::approvals::{self, Fixed};
+use super::world::{Asks, World};
+use crate::decisions::Admission;
+use crate::{ClientForward, Effect, Event, RelaySettings, StreamId};
+
+/// An open session in which the test speaks for both sides, with these bounds.
+fn session(open_calls: usize, call_bytes: usize) -> World {
+    let settings = RelaySettings {
+        open_calls,
+        call_bytes,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with_silent_server(settings);
+    world.to_server.clear();
+    world.to_client.clear();
+    world
+}
+
+fn request(id: u64, method: &str, argument: &str) -> String {
+    let params = json!({"name": "read", "arguments": {"text": argument}});
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+fn call(world: &mut World, id: u64) {
+    world.client_sends(&request(id, "tools/call", "a"));
+}
+
+fn ends(world: &mut World, id: u64) {
+    let result = json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}});
+    world.server_sends(&result.to_string());
+}
+
+/// The last response to the client.
+fn told(world: &mut World) -> Value {
+    let (_, frame) = world.to_client.pop_back().expect("the client is told");
+    serde_json::from_str(&frame).unwrap()
+}
+
+fn taken(world: &World) -> (usize, usize) {
+    world.relay.calls.budget().taken()
+}
+
+#[test]
+fn the_number_of_open_requests_is_bounded() {
+    let mut world = session(2, usize::MAX);
+    call(&mut world, 1);
+    // One in which nobody is asked counts as well.
+    world.client_sends(&request(2, "tools/list", ""));
+    world.to_server.clear();
+    call(&mut world, 3);
+    let error = told(&mut world);
+    assert_eq!(
+        (&error["id"], &error["error"]["code"]),
+        (&json!(3), &json!(-32000))
+    );
+    let data = json!({"limit": "open-calls", "most": 2});
+    assert_eq!(error["error"]["data"], data);
+    let words = error["error"]["message"].as_str().unwrap();
+    assert!(words.contains("make it again when"), "{words}");
+    assert!(world.to_server.is_empty());
+    ends(&mut world, 1);
+    call(&mut world, 4);
+    assert_eq!(world.to_server.len(), 1);
+}
+
+#[test]
+fn the_bytes_that_open_requests_hold_are_bounded() {
+    let mut world = session(100, 1_000);
+    // No request is too large by itself: `--max-frame` bounds that.
+    world.client_sends(&request(1, "tools/call", &"a".repeat(5_000)));
+    assert_eq!(world.to_server.len(), 1);
+    assert!(taken(&world).1 > 5_000);
+    call(&mut world, 2);
+    let error = told(&mut world);
+    let data = json!({"limit": "call-bytes", "most": 1_000});
+    assert_eq!(error["error"]["data"], data);
+    ends(&mut world, 1);
+    assert_eq!(taken(&world), (0, 0));
+    call(&mut world, 3);
+    assert_eq!(world.to_server.len(), 2);
+}
+
+#[test]
+fn the_name_of_a_request_counts() {
+    let mut world = session(100, 1_000);
+    let id = "i".repeat(2_000);
+    let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    world.client_sends(&ping.to_string());
+    call(&mut world, 2);
+    let data = json!({"limit": "call-bytes", "most": 1_000});
+    assert_eq!(told(&mut world)["error"]["data"], data);
+}
+
+#[test]
+fn a_permit_is_free_after_a_result_an_error_and_a_cancellation() {
+    let mut world = session(1, usize::MAX);
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+    let error = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": 1, "message": "no"}});
+    call(&mut world, 1);
+    assert_eq!(taken(&world).0, 1);
+    ends(&mut world, 1);
+    assert_eq!(taken(&world), (0, 0));
+    call(&mut world, 2);
+    world.server_sends(&error.to_string());
+    assert_eq!(taken(&world), (0, 0));
+    call(&mut world, 3);
+    world.client_sends(&cancelled.to_string());
+    assert_eq!(taken(&world), (0, 0));
+    // A response that is not passed on.
+    call(&mut world, 4);
+    world.server_sends(r#"{"jsonrpc":"2.0","id":4,"result":{},"result":{}}"#);
+    assert_eq!(taken(&world), (0, 0));
+    call(&mut world, 5);
+    world.tell(Event::ServerGone("killed".to_owned()));
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_result_that_nobody_came_for_holds_its_permit_until_it_is_dropped() {
+    let mut world = session(2, usize::MAX);
+    call(&mut world, 1);
+    let one = taken(&world).1;
+    world.tell(Event::SessionEnded);
+    assert_eq!(taken(&world).0, 1);
+    ends(&mut world, 1);
+    assert!(taken(&world).1 > one, "the result counts");
+    world.pass_time(RelaySettings::default().keep_results);
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_retry_with_answers_is_refused_at_twice_the_bytes() {
+    for (call_bytes, answers) in [(40, 0), (10_000, 1)] {
+        let settings = RelaySettings {
+            call_bytes,
+            ..RelaySettings::default()
+        };
+        let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+        let mut world =
+            World::with(settings, client, Capability::FORM, server, Asks::Form).opened();
+        world.people = None;
+        let id = world.call();
+        world.settle();
+        assert_eq!(world.server.answers.len(), answers, "{call_bytes}");
+        let (_, last) = world.client.results.last().unwrap();
+        let text = last.to_string();
+        assert_eq!(text.contains("call-bytes"), answers == 0, "{id}: {text}");
+    }
+}
+
+#[test]
+fn a_call_of_a_closed_stream_frees_its_permit() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2026_07_28);
+    let settings = RelaySettings {
+        client_streams: true,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with(settings, client, Capability::BOTH, server, Asks::Nothing).opened();
+    let (_, frame) = world.client.call();
+    let stream = StreamId(7);
+    world
+        .relay
+        .client_frame(world.now, stream, frame.as_bytes());
+    assert_eq!(taken(&world).0, 1);
+    world.tell(Event::StreamClosed(stream));
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_call_that_is_refused_holds_nothing() {
+    let (settings, _) = approvals::settings(Fixed {
+        admit: Some(Admission::Refuse(approvals::refusal())),
+        ..Fixed::default()
+    });
+    let mut world = World::with_silent_server(settings);
+    call(&mut world, 1);
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_call_that_waits_for_approval_holds_its_permit_until_people_have_decided() {
+    for action in [Action::Accept, Action::Decline] {
+        let (settings, _) = approvals::settings(Fixed {
+            admit: Some(approvals::approval()),
+            ..Fixed::default()
+        });
+        let settings = RelaySettings {
+            open_calls: 1,
+            ..settings
+        };
+        let mut world = World::with_silent_server(settings);
+        world.to_server.clear();
+        call(&mut world, 1);
+        world.run_record();
+        assert_eq!(taken(&world).0, 1);
+        call(&mut world, 2);
+        assert_eq!(told(&mut world)["error"]["data"]["limit"], "open-calls");
+        let open = world.open_to_people();
+        assert!(world.answer(&open[0], action));
+        world.run_record();
+        // The approved call has the permit of the one that waited.
+        assert_eq!(taken(&world).0, usize::from(action == Action::Accept));
+        assert_eq!(world.to_server.len(), usize::from(action == Action::Accept));
+        ends(&mut world, 1);
+        assert_eq!(taken(&world), (0, 0));
+    }
+}
+
+#[test]
+fn requests_that_wait_for_the_servers_era_hold_permits() {
+    let settings = RelaySettings {
+        call_bytes: 10_000,
+        ..RelaySettings::default()
+    };
+    let mut relay = crate::Relay::new(settings, super::world::seal());
+    let now = crate::Timestamp::from_millis(0);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let mut refused = 0;
+    for id in 0..100 {
+        let params = json!({"_meta": meta, "text": "a".repeat(1_000)});
+        let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params});
+        relay.client_frame(now, StreamId(id + 1), frame.to_string().as_bytes());
+        while let Some(effect) = relay.effect() {
+            refused += u32::from(matches!(effect, Effect::ToClient { .. }));
+        }
+    }
+    assert!(refused > 90, "{refused}");
+    relay.handle(now, Event::ServerGone("killed".to_owned()));
+    while relay.effect().is_some() {}
+    relay.handle(now, Event::Stop);
+    assert_eq!(relay.calls.budget().taken(), (0, 0));
+}
+
+#[test]
+fn a_call_that_is_looked_up_or_follows_another_holds_its_permit() {
+    let mut world = session(1, usize::MAX);
+    world.relay.set_finds_calls(true);
+    let frame = request(1, "tools/call", "a");
+    let stream = StreamId::SESSION;
+    let went = world
+        .relay
+        .client_frame(world.now, stream, frame.as_bytes());
+    assert_eq!(went, ClientForward::Handled);
+    assert_eq!(taken(&world), (1, frame.len()));
+    call(&mut world, 2);
+    assert_eq!(told(&mut world)["error"]["data"]["limit"], "open-calls");
+    let found = |found: FoundCall| Event::CallFound {
+        stream,
+        frame: frame.clone(),
+        found,
+    };
+    world.tell(found(FoundCall::Running));
+    assert_eq!(taken(&world).0, 1);
+    let key = world.relay.calls.keys(|_| true)[0];
+    world.tell(Event::FollowedCallEnded { call: key });
+    assert_eq!(taken(&world), (1, frame.len()));
+    let result = r#"{"jsonrpc":"2.0","id":9,"result":{"content":[]}}"#;
+    world.tell(found(FoundCall::Result(result.to_owned())));
+    assert_eq!(told(&mut world)["id"], 1);
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_call_that_waits_for_its_turn_holds_its_permit_until_it_ends_or_moves() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::FORM, server, Asks::Nothing).opened();
+    let first = world.call();
+    world.call();
+    assert_eq!(taken(&world).0, 2);
+    world.relay.take_queued().expect("it moves");
+    assert_eq!(taken(&world).0, 1);
+    ends(&mut world, first);
+    assert_eq!(taken(&world), (0, 0));
+}
+
+#[test]
+fn a_call_that_was_handed_back_frees_its_permit_when_it_is_collected() {
+    let mut world = session(10, usize::MAX);
+    call(&mut world, 1);
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params = json!({"mode": "form", "message": "Who?", "requestedSchema": schema});
+    let ask =
+        json!({"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": params});
+    world.server_sends(&ask.to_string());
+    world.run_record();
+    world.pass_time(Duration::from_secs(51));
+    let open = world.open_to_people();
+    assert!(world.answer(&open[0], Action::Accept));
+    world.run_record();
+    ends(&mut world, 1);
+    assert_eq!(taken(&world).0, 1);
+    call(&mut world, 2);
+    assert_eq!(told(&mut world)["id"], 2);
+    assert_eq!(taken(&world), (0, 0));
+}
