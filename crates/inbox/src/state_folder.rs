@@ -122,6 +122,14 @@ impl StateFolder {
             .or_else(|| from("HOME").map(|home| home.join(".local/state/mcp-elicit")))
     }
 
+    /// Returns `true` if a gateway, or a command for one, has used the folder.
+    pub fn is_known(&self) -> bool {
+        let mut files = OURS
+            .iter()
+            .chain(&["identity.key", "api.tokens", "inbox.presence"]);
+        files.any(|name| self.path.join(name).exists())
+    }
+
     /// The record of questions.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.sqlite")

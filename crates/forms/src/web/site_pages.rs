@@ -172,7 +172,11 @@ pub fn audit(site: &Site, audit: Audit) -> Response {
             .and_then(moment),
         question: line.question,
     });
+    let is_chosen = audit.events.iter().any(|(_, is_chosen)| *is_chosen)
+        || !audit.question.is_empty()
+        || !audit.server.is_empty();
     let template = AuditTemplate {
+        is_empty: rows.len() == 0 && audit.older.is_none() && !is_chosen,
         shell: signed_in(site, &audit.name),
         rows: rows.collect(),
         events: audit.events,
@@ -279,5 +283,30 @@ mod tests {
         assert!(page.contains("Ada‹U+202E›‹U+200B›x"), "{page}");
         assert!(!page.contains(['\u{202e}', '\u{200b}']), "{page}");
         assert!(!page.contains(&"x".repeat(500)), "{page}");
+    }
+
+    #[tokio::test]
+    async fn an_empty_audit_says_so_and_a_search_without_a_hit_says_that() {
+        let site = Site::loopback(([127, 0, 0, 1], 7878).into()).unwrap();
+        for (server, older, says) in [
+            ("", None, "Nothing has happened yet."),
+            ("deploy", None, "There is no such event."),
+            ("", Some("before=7"), "There is no such event."),
+        ] {
+            let page = audit(
+                &site,
+                Audit {
+                    name: "Ada".to_owned(),
+                    lines: Vec::new(),
+                    events: vec![("sign-in", false)],
+                    question: String::new(),
+                    server: server.to_owned(),
+                    older: older.map(str::to_owned),
+                },
+            );
+            let page = axum::body::to_bytes(page.into_body(), usize::MAX).await;
+            let page = String::from_utf8(page.unwrap().to_vec()).unwrap();
+            assert!(page.contains(says), "{page}");
+        }
     }
 }
