@@ -897,13 +897,19 @@ async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_f
         ("not a database, by far", "it is not an SQLite database"),
     ] {
         std::fs::write(&file, bytes).unwrap();
-        for (code, said) in [simulate(&other), {
-            let done = raw::command(&other, &["audit"]);
-            (done.status.code(), String::from_utf8(done.stderr).unwrap())
-        }] {
-            assert_eq!(code, Some(2), "{said}");
-            assert!(said.contains(why), "{said}");
-        }
+        let (code, said) = simulate(&other);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+        let audit = raw::command(&other, &["audit"]);
+        let said = String::from_utf8(audit.stderr).unwrap();
+        // A gateway that is starting has made the file, and written nothing.
+        let (code, why) = if bytes.is_empty() {
+            (0, "no events yet")
+        } else {
+            (2, why)
+        };
+        assert_eq!(audit.status.code(), Some(code), "{said}");
+        assert!(said.contains(why), "{said}");
         assert_eq!(std::fs::read(&file).unwrap(), bytes.as_bytes());
         let inside: Vec<_> = std::fs::read_dir(&other).unwrap().collect();
         assert_eq!(inside.len(), 1, "{inside:?}");

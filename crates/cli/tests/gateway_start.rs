@@ -199,6 +199,53 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
 }
 
 #[test]
+fn an_audit_without_events_says_so_and_is_no_mistake() {
+    let files = sandbox::Files::new(&[]);
+    for (folder, name) in [
+        ("fresh", "identity.key"),
+        ("begun", "record.sqlite"),
+        ("other", "letter"),
+    ] {
+        let folder = std::path::PathBuf::from(files.path(folder));
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join(name), "").expect("a file");
+    }
+    let ran = files.path("ran");
+    assert_eq!(gateway_on(ran.as_ref()).code, Some(0));
+    for folder in ["fresh", "begun", "ran"] {
+        let at = files.path(folder);
+        for more in [
+            &[][..],
+            &["--json"],
+            &["--verify"],
+            &["--event", "answered"],
+        ] {
+            let run = sandbox::run(&[&["audit", "--state", &at][..], more].concat(), b"");
+            assert_eq!(run.code, Some(0), "{folder} {more:?}: {}", run.stderr);
+            assert_eq!(run.stdout, "", "{folder} {more:?}");
+            assert!(
+                run.stderr.contains("no events yet"),
+                "{folder} {more:?}: {}",
+                run.stderr
+            );
+        }
+    }
+    // A search without a hit, in an audit that has events.
+    let rotated = sandbox::run(&["inbox", "--state", &ran, "rotate"], b"");
+    assert_eq!(rotated.code, Some(0), "{}", rotated.stderr);
+    let run = sandbox::run(&["audit", "--state", &ran, "--event", "answered"], b"");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("no event fits"), "{}", run.stderr);
+    assert!(run.stderr.contains("chain is whole"), "{}", run.stderr);
+    // A folder that is no gateway's is a mistake.
+    for other in ["other", "none"] {
+        let run = sandbox::run(&["audit", "--state", &files.path(other)], b"");
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        assert!(run.stderr.contains("there is no record"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn the_inboxs_token_is_not_sent_unencrypted_to_another_machine() {
     let folder = sandbox::Files::new(&[("inbox.token", &[b'a'; 64])]);
     let state = folder.path("");

@@ -74,6 +74,8 @@ impl Binding {
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let entry = rules.people().people.get(&caller.person);
         let mail = entry.and_then(|entry| entry.mail.as_deref());
+        // Who has the mailbox of a person, under another subject, may be that person under a new account: `not-caller` excludes them.
+        let mail = mail.or_else(|| Some(caller.mail.as_str()).filter(|mail| !mail.is_empty()));
         let file_subject = entry.and_then(|entry| entry.subject.clone());
         let team_caller = TeamCaller {
             person: known(&caller.person),
@@ -144,7 +146,7 @@ impl Binding {
 impl Decisions for Binding {
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(rules.people(), &self.caller.get());
+        let by = identified(&self.teams, rules.people(), &self.caller.get());
         let server = &self.server.name;
         let facts = facts(&by, server, Some((call, tool)), &time);
         match rules.admit(&facts) {
@@ -200,7 +202,7 @@ impl Decisions for Binding {
         tool: Option<&ToolFacts>,
     ) -> Option<RuleRefusal> {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(rules.people(), &self.caller.get());
+        let by = identified(&self.teams, rules.people(), &self.caller.get());
         let facts = facts(&by, &self.server.name, Some((call, tool)), &time);
         match rules.admit(&facts) {
             policy::Admit::Free(_) => None,
@@ -224,7 +226,7 @@ impl Decisions for Binding {
         question: QuestionParts<'_>,
     ) -> Planned {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(rules.people(), &self.caller.get());
+        let by = identified(&self.teams, rules.people(), &self.caller.get());
         let facts = facts(&by, &self.server.name, call, &time);
         match rules.plan(&facts, &question_facts(question)) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
@@ -361,7 +363,7 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
 }
 
 /// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
-pub(crate) fn identified(people: &People, caller: &callers::ProvenCaller) -> IdentifiedCaller {
+fn identified(teams: &Teams, people: &People, caller: &callers::ProvenCaller) -> IdentifiedCaller {
     let found = Caller {
         issuer: caller.issuer().to_owned(),
         subject: caller.subject().to_owned(),
@@ -375,7 +377,7 @@ pub(crate) fn identified(people: &People, caller: &callers::ProvenCaller) -> Ide
             callers::ProofKind::Key => CallerKind::Key,
         },
     };
-    people.identify(found, caller.person(), caller.claims())
+    people.identify(found, &teams.person_of(caller, people), caller.claims())
 }
 
 /// Returns a question as rules see it.
@@ -429,6 +431,8 @@ mod simulate_tests;
 mod tests {
     use mcp_elicit_core::view::sanitize;
     use mcp_elicit_core::wire::CallKind;
+    use mcp_elicit_inbox::login::table::{Admission as LoginAdmission, Identity, Lifetimes};
+    use mcp_elicit_inbox::state_folder::StateFolder;
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
 
@@ -476,7 +480,7 @@ mod tests {
 
     fn binding() -> (Binding, tokio::sync::mpsc::Receiver<TeamsChange>) {
         let key = IdentityKey::random().unwrap();
-        let (teams, changes) = Teams::new(Arc::new(Rules::parse(FILE).unwrap()), key);
+        let (teams, changes) = Teams::without_logins(Arc::new(Rules::parse(FILE).unwrap()), key);
         // A program's own, so that `not-caller` excludes nobody.
         let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
         (
@@ -570,7 +574,7 @@ mod tests {
         assert_eq!(told, ["approved", "grant", "used"]);
         let restarted = |server_key: &str, person: &str| {
             let rules = Arc::new(Rules::parse(FILE).unwrap());
-            let (teams, changes) = Teams::new(rules, binding.teams.key().clone());
+            let (teams, changes) = Teams::without_logins(rules, binding.teams.key().clone());
             let id = if person.is_empty() { "0" } else { person };
             let caller = CurrentCaller::new(callers::ProvenCaller::of_program(id));
             let usual = Duration::from_hours(24);
@@ -686,6 +690,84 @@ mod tests {
             let rules = Rules::parse(&file).unwrap();
             assert!(!is_asked_by(rules.rule(name).unwrap(), &before));
         }
+    }
+
+    #[test]
+    fn who_has_the_mailbox_of_a_person_bound_to_another_subject_is_not_that_person_as_a_caller() {
+        const LOGS_IN: &str = "https://id.example";
+        let rules = Arc::new(Rules::parse(FILE).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::open(&folder.path().join("state")).unwrap();
+        let logins = Arc::new(state.logins());
+        let key = IdentityKey::random().unwrap();
+        let (teams, _changes) = Teams::new(rules.clone(), key, logins.clone());
+        let calling = |issuer: &str, subject: &str, mail: &str| {
+            let caller = callers::ProvenCaller::of_subject(issuer, subject, Some(LOGS_IN));
+            let caller = caller.with_token(mail, Vec::new());
+            let by = identified(&teams, rules.people(), &caller);
+            let caller = CurrentCaller::new(caller);
+            let usual = Duration::from_hours(24);
+            let binding = Binding::new(teams.clone(), server("k"), caller, usual);
+            let call = call("put_a", Some(r#"{"environment":"production"}"#));
+            let request = empty_form();
+            let now = Timestamp::from_millis(1_000);
+            let team = match binding.plan(now, Some((&call, None)), asking(&request)) {
+                Planned::People(people) => people.team.text,
+                other => panic!("{other:?}"),
+            };
+            let team: serde_json::Value = serde_json::from_str(&team).unwrap();
+            let digest = team["caller"]["mail_digest"].as_str().unwrap_or_default();
+            let groups = by.groups.join(" ");
+            (
+                by.caller.person,
+                groups,
+                digest == mail_digest("ada@example.com"),
+            )
+        };
+        let is_ada = ("ada".to_owned(), "ops".to_owned(), true);
+        let is_nobody_with_adas_mail = (String::new(), String::new(), true);
+        // Nobody has logged in: a mailbox says who it is.
+        assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
+        let identity = Identity {
+            issuer: LOGS_IN.to_owned(),
+            subject: "s-1".to_owned(),
+            name: "Ada".to_owned(),
+            mail: Some("ada@example.com".to_owned()),
+            claims: Vec::new(),
+            sid: None,
+            auth_at: None,
+        };
+        let hour = Duration::from_hours(1);
+        let admission = LoginAdmission {
+            people: rules.people(),
+            allow: &[],
+            lifetimes: Lifetimes {
+                idle: hour,
+                max: hour,
+            },
+        };
+        let now = Timestamp::from_millis(1_000);
+        let login = logins.log_in(&identity, admission, None, "a test", now);
+        login.unwrap().unwrap();
+        assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
+        assert_eq!(calling(LOGS_IN, "s-1", ""), is_ada, "by the subject");
+        assert_eq!(calling(LOGS_IN, "s-1", "new@example.com"), is_ada);
+        // The mailbox has changed hands.
+        let other = calling(LOGS_IN, "s-2", "Ada@example.com");
+        assert_eq!(other, is_nobody_with_adas_mail, "`not-caller` excludes Ada");
+        let other = calling(LOGS_IN, "s-2", "");
+        assert_eq!(other, (String::new(), String::new(), false));
+        let bob = calling(LOGS_IN, "s-3", "bob@example.com");
+        assert_eq!(bob.0, "bob", "he has not logged in yet");
+
+        // Where the logins cannot be read, it is not known who calls, and a rule with `not-caller` refuses.
+        std::fs::write(state.path().join("inbox.logins"), "{").unwrap();
+        let caller = callers::ProvenCaller::of_subject(LOGS_IN, "s-1", Some(LOGS_IN));
+        let by = identified(&teams, rules.people(), &caller);
+        assert!(by.caller.person.is_empty() && by.unmatched.is_some());
+        let binding = Binding::new(teams, server("k"), CurrentCaller::new(caller), hour);
+        let admitted = binding.admit(now, &call("delete_a", None), None);
+        assert!(matches!(admitted, Admission::Refuse(_)), "{admitted:?}");
     }
 
     fn empty_form() -> ElicitRequest {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use jiff::tz::TimeZone;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::login::table::Logins;
 use mcp_elicit_policy::rules::Decision;
-use mcp_elicit_policy::{Now, Rules};
+use mcp_elicit_policy::{CallingPerson, Now, People, Rules};
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::RulesEvent;
 use mcp_elicit_record::{IdentityKey, Record, RecordError};
@@ -18,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
-use crate::callers::CurrentCaller;
+use crate::callers::{CurrentCaller, ProvenCaller};
 use crate::config::zone_of;
 
 /// The most approvals that are good for a while.
@@ -33,6 +34,8 @@ pub(crate) struct Teams {
     /// By their keys.
     grants: Mutex<HashMap<String, ApprovalGrant>>,
     key: IdentityKey,
+    /// The subjects that people are bound to.
+    logins: Arc<Logins>,
     unwritten: mpsc::Sender<TeamsChange>,
 }
 
@@ -65,19 +68,32 @@ impl TeamsChange {
 }
 
 impl Teams {
-    /// The rules of a configuration; `key` tells callers, servers and calls apart. Returns the changes for the record too.
+    /// The rules of a configuration; `key` tells callers, servers and calls apart, and `logins` say who has logged in as whom. Returns the
+    /// changes for the record too.
     pub(crate) fn new(
         rules: Arc<Rules>,
         key: IdentityKey,
+        logins: Arc<Logins>,
     ) -> (Arc<Self>, mpsc::Receiver<TeamsChange>) {
         let (unwritten, changes) = mpsc::channel(MAX_UNWRITTEN);
         let teams = Self {
             current: RwLock::new(Current::new(rules)),
             grants: Mutex::default(),
             key,
+            logins,
             unwritten,
         };
         (Arc::new(teams), changes)
+    }
+
+    /// The same for tests, where nobody has logged in.
+    #[cfg(all(test, feature = "teams"))]
+    pub(crate) fn without_logins(
+        rules: Arc<Rules>,
+        key: IdentityKey,
+    ) -> (Arc<Self>, mpsc::Receiver<TeamsChange>) {
+        let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at("/nonexistent".as_ref());
+        Self::new(rules, key, Arc::new(nowhere.logins()))
     }
 
     /// Returns the rules as they are now.
@@ -149,6 +165,27 @@ impl Teams {
                 "an event of the rules, or an approval, is missing in the record: too many wait to be written"
             );
         }
+    }
+
+    /// Returns the facts by which a caller is matched to these people. A subject is the person as whom it logs in: who has a mailbox whose
+    /// person is bound to another subject is not that person. Where the logins cannot be read, anybody may be the caller.
+    pub(crate) fn person_of(&self, caller: &ProvenCaller, people: &People) -> CallingPerson {
+        let CallingPerson::Subject = caller.person() else {
+            return caller.person().clone();
+        };
+        let table = match self.logins.table() {
+            Ok(table) => table,
+            Err(error) => {
+                tracing::error!(%error, "the logins cannot be read, so callers are not matched to people");
+                return CallingPerson::Unknown;
+            }
+        };
+        let mail = Some(caller.mail()).filter(|mail| !mail.is_empty());
+        let mut person = table.person_of(caller.issuer(), caller.subject(), mail, people);
+        if !people.people.contains_key(&person) {
+            person.clear();
+        }
+        CallingPerson::Known(person)
     }
 
     /// Returns the key that tells callers, servers and calls apart.

@@ -13,6 +13,9 @@
 //! | `api.tokens` | the hashes of the tokens that were made for programs |
 //! | `inbox.presence` | whether only pages may answer |
 
+#[cfg(unix)]
+mod parents;
+
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
@@ -22,6 +25,17 @@ use super::api_tokens::ApiTokens;
 use super::login::table::Logins;
 use super::sessions::FileSessions;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
+
+/// The beginnings of the names of what is in a state folder.
+const NAMES: [&str; 7] = [
+    "record.sqlite",
+    "seal.key",
+    "identity.key",
+    "inbox.",
+    "push.key",
+    "api.tokens",
+    "running",
+];
 
 /// Files by which a folder is known to be one of ours.
 const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
@@ -71,9 +85,13 @@ impl StateFolder {
     /// and what a process that was killed has left half written is removed.
     ///
     /// # Errors
-    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read.
+    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read; when every
+    /// user may write to a folder above it; when a link or a pipe is in the place of a file.
     pub fn open(path: &Path) -> io::Result<Self> {
+        #[cfg(unix)]
+        parents::check(path)?;
         make_private(path)?;
+        refuse_replaced(path)?;
         state_file::clear_unfinished(path)?;
         state_file::close_to_others(path)?;
         Ok(Self::at(path))
@@ -102,6 +120,14 @@ impl StateFolder {
             .or_else(|| from("XDG_STATE_HOME").map(|base| base.join("mcp-elicit")))
             .or_else(|| from("LOCALAPPDATA").map(|base| base.join("mcp-elicit")))
             .or_else(|| from("HOME").map(|home| home.join(".local/state/mcp-elicit")))
+    }
+
+    /// Returns `true` if a gateway, or a command for one, has used the folder.
+    pub fn is_known(&self) -> bool {
+        let mut files = OURS
+            .iter()
+            .chain(&["identity.key", "api.tokens", "inbox.presence"]);
+        files.any(|name| self.path.join(name).exists())
     }
 
     /// The record of questions.
@@ -311,6 +337,50 @@ impl StateFolder {
     }
 }
 
+/// Refuses a folder in which something else is in the place of one of our files: another program could read or change what is written there,
+/// or hold up whoever reads it.
+fn refuse_replaced(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        if !NAMES.iter().any(|known| name.starts_with(known)) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            Ok(kind) => kind,
+            // Another process has removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let fits = match &*name {
+            "running" => kind.is_dir(),
+            "inbox.sock" => !kind.is_symlink() && !kind.is_dir(),
+            _ => kind.is_file(),
+        };
+        if !fits {
+            let what = if kind.is_symlink() {
+                "a symbolic link"
+            } else if kind.is_dir() {
+                "a folder"
+            } else {
+                "a pipe or a device"
+            };
+            let wanted = if name == "running" {
+                "a folder"
+            } else {
+                "a file"
+            };
+            let why = format!(
+                "{} is {what} in the place of {wanted}: move it away, and put back what belongs there",
+                path.display()
+            );
+            return Err(io::Error::other(why));
+        }
+    }
+    Ok(())
+}
+
 fn new_token() -> io::Result<String> {
     Ok(format!(
         "{}{}",
@@ -431,6 +501,67 @@ mod tests {
             assert!(refused.to_string().contains("uid 65534"), "{refused}");
         }
         assert_eq!(fs::metadata(&theirs).unwrap().mode() & 0o777, 0o755);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_in_the_place_of_a_file_of_the_state_folder_is_refused_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let state = StateFolder::open(&path).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, "x".repeat(40)).unwrap();
+        let pipe =
+            |at: &Path| mknodat(CWD, at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        // A pipe among what a process left unfinished, or beside our files, holds up nothing.
+        pipe(&path.join("0123.new"));
+        pipe(&path.join("notes"));
+        StateFolder::open(&path).unwrap();
+        for name in [
+            "record.sqlite",
+            "record.sqlite-wal",
+            "seal.key",
+            "identity.key",
+            "inbox.token",
+            "inbox.address",
+            "inbox.people",
+            "inbox.lock",
+            "inbox.logins",
+            "inbox.sock",
+            "api.tokens",
+            "push.key",
+            "running",
+        ] {
+            let at = path.join(name);
+            symlink(&elsewhere, &at).unwrap();
+            let refused = StateFolder::open(&path).unwrap_err().to_string();
+            assert!(
+                refused.contains(name) && refused.contains("a symbolic link"),
+                "{refused}"
+            );
+            fs::remove_file(&at).unwrap();
+            if name != "inbox.sock" {
+                pipe(&at);
+                let refused = StateFolder::open(&path).unwrap_err().to_string();
+                assert!(
+                    refused.contains(name) && refused.contains("a pipe"),
+                    "{refused}"
+                );
+                fs::remove_file(&at).unwrap();
+            }
+        }
+        // Commands that only read the folder, and those that come while it is in use, meet the same.
+        symlink(&elsewhere, state.token_file()).unwrap();
+        assert!(state.known_token().is_err() && state.token().is_err());
+        for at in [path.join("inbox.lock"), path.join("inbox.logins.lock")] {
+            pipe(&at);
+        }
+        let refused = state.lock_inbox().unwrap_err().to_string();
+        assert!(refused.contains("not a regular file"), "{refused}");
+        assert!(state.logins().unbind("ada").is_err());
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "x".repeat(40));
     }
 
     #[cfg(unix)]

@@ -7,8 +7,8 @@ use mcp_elicit_core::fault::with_causes;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// People wait for it.
-const WHOLE: Duration = Duration::from_secs(10);
+/// The time that a provider has for a response, to its last byte. People wait for it.
+pub(crate) const WHOLE: Duration = Duration::from_secs(10);
 /// Token responses and key sets are a few kilobytes.
 const MOST: usize = 512 * 1024;
 

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use url::{Host, Url};
 
 use crate::OidcError;
-use crate::http::Http;
+use crate::http::{Http, WHOLE};
 
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
@@ -286,15 +286,25 @@ impl Provider {
             Source::Endpoints(known) => return Ok(Arc::clone(known)),
             Source::Issuer(url, issuer) => (url, issuer),
         };
-        let mut found = self.found.lock().await;
-        if let Some((since, known)) = found.as_ref()
-            && now_ms.saturating_sub(*since) < age_ms.min(FRESH_MS)
-        {
-            return Ok(Arc::clone(known));
-        }
-        let known = Arc::new(self.discover(url, issuer).await?);
-        *found = Some((now_ms, Arc::clone(&known)));
-        Ok(known)
+        let found = async {
+            let mut found = self.found.lock().await;
+            if let Some((since, known)) = found.as_ref()
+                && now_ms.saturating_sub(*since) < age_ms.min(FRESH_MS)
+            {
+                return Ok(Arc::clone(known));
+            }
+            let known = Arc::new(self.discover(url, issuer).await?);
+            *found = Some((now_ms, Arc::clone(&known)));
+            Ok(known)
+        };
+        // Each of many that wait for a silent provider waits this long, and not for those before it, too.
+        tokio::time::timeout(WHOLE, found)
+            .await
+            .unwrap_or_else(|_| {
+                Err(OidcError::Unreachable(
+                    "it does not answer in time".to_owned(),
+                ))
+            })
     }
 
     async fn discover(&self, url: &Url, issuer: &str) -> Result<Metadata, OidcError> {

@@ -13,6 +13,8 @@ pub enum CallingPerson {
     LocalUser,
     /// The subject, at the issuer at which they log in.
     Subject,
+    /// The same, where the logins of a gateway say which person of the file it is: none for an empty name.
+    Known(String),
     /// This person, whose API key it is.
     Owner(String),
     /// Nobody: a program works by itself.
@@ -76,13 +78,13 @@ impl People {
         let person = match calling {
             CallingPerson::LocalUser => self.local_person(&caller.subject).unwrap_or_default(),
             CallingPerson::Subject => self.find(&caller.subject, &caller.mail).unwrap_or_default(),
-            CallingPerson::Owner(person) => person,
+            CallingPerson::Known(person) | CallingPerson::Owner(person) => person,
             CallingPerson::Unknown | CallingPerson::Nobody => "",
         };
         let unmatched = match calling {
             CallingPerson::Unknown => Some(CALLER_UNKNOWN.to_owned()),
             CallingPerson::LocalUser => person.is_empty().then(|| CALLER_UNKNOWN.to_owned()),
-            CallingPerson::Subject | CallingPerson::Nobody => None,
+            CallingPerson::Subject | CallingPerson::Known(_) | CallingPerson::Nobody => None,
             CallingPerson::Owner(person) => (!self.is_person(person)).then(|| {
                 format!(
                     "it wants others than the caller to answer, and its key is made for `{person}`, who is not in [people]"

@@ -85,11 +85,49 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Makes a file, or opens it, that only its owner may read.
+/// Makes a file, or opens it, that only its owner may read. A link or a pipe in its place is refused, and holds up nothing.
+///
+/// # Errors
+/// When it cannot be made or opened, or is no regular file.
 pub fn open_private(path: &Path) -> io::Result<File> {
+    open_to_change(path, true)
+}
+
+/// Opens a file that is there, to be locked or changed, as [`open_private`] does.
+///
+/// # Errors
+/// When there is none, or it is no regular file.
+pub fn open_existing(path: &Path) -> io::Result<File> {
+    open_to_change(path, false)
+}
+
+#[cfg(unix)]
+fn open_to_change(path: &Path, makes: bool) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = flags
+        | if makes {
+            OFlags::CREATE
+        } else {
+            OFlags::empty()
+        };
+    let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        // A link; a socket; a folder.
+        Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(not_regular(path)),
+        Err(error) => return Err(error.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(not_regular(path));
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_to_change(path: &Path, makes: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).truncate(false).read(true).write(true);
-    for_owner(&mut options);
+    options.create(makes).truncate(false).read(true).write(true);
     options.open(path)
 }
 
@@ -101,8 +139,7 @@ pub fn clear_unfinished(folder: &Path) -> io::Result<()> {
             continue;
         }
         // Removed under its lock, which whoever writes it holds.
-        let file = OpenOptions::new().write(true).open(&path);
-        if let Ok(file) = file
+        if let Ok(file) = open_existing(&path)
             && file.try_lock().is_ok()
         {
             let _gone_already = fs::remove_file(&path);
@@ -247,7 +284,12 @@ mod tests {
         for name in ["pipe", "link", "socket", "folder"] {
             let refused = read(&path(name)).unwrap_err().to_string();
             assert!(refused.contains("not a regular file"), "{name}: {refused}");
+            for opened in [open_private(&path(name)), open_existing(&path(name))] {
+                let refused = opened.unwrap_err().to_string();
+                assert!(refused.contains("not a regular file"), "{name}: {refused}");
+            }
         }
+        assert_eq!(fs::read(path("file")).unwrap(), b"text");
         fs::write(path("file"), [0xff]).unwrap();
         let damaged = read_text(&path("file")).unwrap_err();
         assert_eq!(damaged.kind(), io::ErrorKind::InvalidData);

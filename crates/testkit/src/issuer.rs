@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use axum::extract::{Form, Query, State};
+use axum::extract::{Form, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -35,6 +36,7 @@ struct IssuerState {
     /// The number of times that it took another key.
     rotations: AtomicUsize,
     is_down: AtomicBool,
+    is_silent: AtomicBool,
     key_requests: AtomicUsize,
     /// The answers about tokens, by their texts.
     introspected: Mutex<HashMap<String, Value>>,
@@ -70,6 +72,7 @@ impl Issuer {
             .route("/token", post(token))
             .route("/authorize", get(authorize))
             .route("/userinfo", get(userinfo))
+            .layer(from_fn_with_state(state.clone(), hear))
             .with_state(state.clone());
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -116,6 +119,11 @@ impl Issuer {
     /// Answers nothing but errors from now on, or answers again.
     pub fn set_down(&self, is_down: bool) {
         self.state.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Accepts connections and answers nothing from now on, or answers again.
+    pub fn set_silent(&self, is_silent: bool) {
+        self.state.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
     /// Returns how often its keys were asked for.
@@ -180,6 +188,14 @@ fn kid(rotations: usize) -> String {
 fn key(rotations: usize) -> CoreEdDsaPrivateSigningKey {
     let id = JsonWebKeyId::new(kid(rotations));
     CoreEdDsaPrivateSigningKey::from_ed25519_pem(KEYS[rotations % KEYS.len()], Some(id)).unwrap()
+}
+
+/// Takes a request on, unless the issuer is silent.
+async fn hear(State(state): State<Arc<IssuerState>>, request: Request, next: Next) -> Response {
+    if state.is_silent.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    next.run(request).await
 }
 
 fn down(state: &IssuerState) -> Option<Response> {

@@ -50,19 +50,29 @@ pub(crate) fn run(args: AuditArgs) -> Result<Exit, Failure> {
 }
 
 async fn show(args: AuditArgs) -> Result<Exit, Failure> {
-    let folder = state_record::folder(args.state.clone()).await?;
+    let (folder, has_record) = state_record::folder_and_record(args.state.clone()).await?;
+    if !has_record {
+        say_empty();
+        return Ok(Exit::Done);
+    }
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
     let key = chain_key(&folder)?;
     let store = state_record::to_read(&folder, key.clone());
     let links = audit::read(&store).await.map_err(unreadable)?;
     let verdict = audit::verify(&links, key.as_ref());
     let keys = folder.api_tokens();
+    if links.is_empty() {
+        say_empty();
+        return Ok(exit_of(verdict));
+    }
     if !args.verify {
+        let mut has_some = false;
         for link in &links {
             let mut entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
             if !args.wants(&entry) {
                 continue;
             }
+            has_some = true;
             if args.json {
                 output::print_json(
                     &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry}),
@@ -71,6 +81,9 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
                 name_key(&mut entry, &keys);
                 output::print(line(&entry))?;
             }
+        }
+        if !has_some {
+            output::say("no event fits `--server`, `--event` and `--question`");
         }
     }
     if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
@@ -86,6 +99,11 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         output::say(format_args!("{links} events, the chain is whole"));
     }
     Ok(exit_of(verdict))
+}
+
+/// Says that the audit has nothing yet. With `--json`, standard output stays empty: there is no line.
+fn say_empty() {
+    output::say("no events yet: nothing has happened that the audit records");
 }
 
 /// Returns the exit code for a chain. One that is broken is said to be.

@@ -35,6 +35,24 @@ pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failur
     Ok(folder)
 }
 
+/// Returns the state folder, and `false` where a gateway has used it, or is about to, and nothing has been recorded so far.
+///
+/// # Errors
+/// When it is no gateway's, or has something else in the place of the record.
+pub(super) async fn folder_and_record(
+    state: Option<PathBuf>,
+) -> Result<(StateFolder, bool), Failure> {
+    let folder = StateFolder::at(&path(state.clone())?);
+    let is_empty = match std::fs::symlink_metadata(folder.record()) {
+        Ok(record) => record.is_file() && record.len() == 0,
+        Err(_) => folder.is_known(),
+    };
+    if is_empty {
+        return Ok((folder, false));
+    }
+    Ok((self::folder(state).await?, true))
+}
+
 /// Returns the record of a folder to be read, whatever key its audit was made with.
 pub(super) fn to_read(folder: &StateFolder, key: Option<ChainKey>) -> Sqlite {
     let store = Sqlite::at(&folder.record()).with_any_key();

@@ -412,3 +412,80 @@ fn tokens_are_listed_without_their_secrets_and_pruned() {
         assert_eq!(made.status.code(), Some(2), "{made:?}");
     }
 }
+
+/// Begins a request, and returns its connection.
+fn begun(at: &str, key: &str, session: &str, method: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(http::PATIENCE)).unwrap();
+    let length = body.len();
+    let head = format!(
+        "{method} /mcp HTTP/1.1\r\nHost: {at}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Authorization: Bearer {key}\r\nMcp-Session-Id: {session}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// Returns the beginning of the response, once it has come.
+fn status(stream: &mut TcpStream) -> String {
+    let mut line = vec![0; "HTTP/1.1 200".len()];
+    stream.read_exact(&mut line).unwrap();
+    String::from_utf8(line).unwrap()
+}
+
+#[test]
+fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() {
+    /// The bound of the gateway.
+    const AT_WORK: u64 = 64;
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = with_keys(state.path());
+    let (_, key) = token(state.path(), "call");
+    let (_, other) = token(state.path(), "call");
+    let open = |key: &str| {
+        let opened = post(&at, Some(key), None, &initialize(REVISION, &json!({})));
+        let session = opened.header("mcp-session-id").unwrap().to_owned();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(post(&at, Some(key), Some(&session), &ready).status, 202);
+        session
+    };
+    let (session, others) = (open(&key), open(&other));
+    // The stream of a session is not at work.
+    let mut stream = begun(&at, &key, &session, "GET", "");
+    assert_eq!(status(&mut stream), "HTTP/1.1 200");
+    let mut waiting: Vec<TcpStream> = (0..AT_WORK)
+        .map(|id| {
+            let call = call(100 + id, "deploy", &json!({}));
+            begun(&at, &key, &session, "POST", &call.to_string())
+        })
+        .collect();
+    for stream in &mut waiting {
+        assert_eq!(status(stream), "HTTP/1.1 200");
+    }
+    let list = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+    let refused = post(&at, Some(&key), Some(&session), &list(7));
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    let said = refused.json();
+    assert_eq!(said["id"], 7);
+    let why = said["error"]["message"].as_str().unwrap();
+    assert!(
+        why.contains("64 requests") && why.contains("cancel"),
+        "{why}"
+    );
+    // Nor may it open another session; another caller goes on.
+    let opens = initialize(REVISION, &json!({}));
+    assert_eq!(post(&at, Some(&key), None, &opens).status, 429);
+    let served = post(&at, Some(&other), Some(&others), &list(8));
+    assert_eq!(served.status, 200, "{served:?}");
+    // A notification of it arrives: this one ends a call, which makes room for another request.
+    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}});
+    let taken = post(&at, Some(&key), Some(&session), &cancelled);
+    assert_eq!(taken.status, 202, "{taken:?}");
+    drop(waiting.remove(0));
+    let room = (0..600).any(|_| {
+        thread::sleep(std::time::Duration::from_millis(50));
+        post(&at, Some(&key), Some(&session), &list(9)).status == 200
+    });
+    assert!(room, "the request that has ended is at work no more");
+    drop(gateway);
+}

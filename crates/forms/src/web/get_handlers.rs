@@ -26,7 +26,7 @@ use super::site::{MacPurpose, Site, form_bytes};
 use super::viewer::Viewer;
 use super::{notices, page_model};
 use crate::view::date_time::zone_here;
-use crate::view::{FieldView, QuestionBody, QuestionView, warnings};
+use crate::view::{FieldView, QuestionBody, QuestionView, sanitize, warnings};
 
 /// The number of questions by which the queue page grows, of those that wait and of those that ended.
 const ROWS: usize = 200;
@@ -99,7 +99,9 @@ pub(super) fn shell(site: &Site, viewer: &impl Viewer, pending: usize) -> Shell 
         base: site.base.clone(),
         inside: true,
         pending,
-        name: viewer.name().map(str::to_owned),
+        name: viewer
+            .name()
+            .map(|name| sanitize::line(name, sanitize::LABEL)),
     }
 }
 

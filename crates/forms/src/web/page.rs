@@ -513,6 +513,8 @@ pub(super) struct AuditTemplate {
     pub server: String,
     /// The address of the events before these; `None` where there are none.
     pub older: Option<String>,
+    /// `true` if there is no event at all.
+    pub is_empty: bool,
 }
 
 /// The sessions of a person and, for those who may see them, of all.

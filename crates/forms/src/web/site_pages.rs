@@ -152,12 +152,12 @@ pub struct Audit {
 }
 
 /// Returns the frame of a page beside the questions, for a person of this name.
-fn signed_in(site: &Site, name: String) -> Shell {
+fn signed_in(site: &Site, name: &str) -> Shell {
     Shell {
         base: site.base.clone(),
         inside: true,
         pending: 0,
-        name: Some(name),
+        name: Some(sanitize::line(name, sanitize::LABEL)),
     }
 }
 
@@ -172,8 +172,12 @@ pub fn audit(site: &Site, audit: Audit) -> Response {
             .and_then(moment),
         question: line.question,
     });
+    let is_chosen = audit.events.iter().any(|(_, is_chosen)| *is_chosen)
+        || !audit.question.is_empty()
+        || !audit.server.is_empty();
     let template = AuditTemplate {
-        shell: signed_in(site, audit.name),
+        is_empty: rows.len() == 0 && audit.older.is_none() && !is_chosen,
+        shell: signed_in(site, &audit.name),
         rows: rows.collect(),
         events: audit.events,
         question: audit.question,
@@ -216,9 +220,11 @@ pub fn account(site: &Site, account: Account) -> Response {
         });
     }
     let template = AccountTemplate {
-        shell: signed_in(site, account.name.clone()),
-        name: account.name,
-        known_as: account.known_as,
+        shell: signed_in(site, &account.name),
+        name: sanitize::line(&account.name, sanitize::LABEL),
+        known_as: account
+            .known_as
+            .map(|known_as| sanitize::line(&known_as, 2 * sanitize::LABEL)),
         may_audit: account.may_audit,
         csrf: account.token,
         push: account.push.map(|push| PushPart {
@@ -249,4 +255,58 @@ pub fn account(site: &Site, account: Account) -> Response {
 
 fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn names_at_the_head_of_pages_have_no_hidden_characters() {
+        let site = Site::loopback(([127, 0, 0, 1], 7878).into()).unwrap();
+        let hostile = format!("Ada\u{202e}\u{200b}{}", "x".repeat(1_000));
+        let page = account(
+            &site,
+            Account {
+                name: hostile.clone(),
+                known_as: Some(format!("Known here as {hostile}")),
+                token: String::new(),
+                own: Vec::new(),
+                others: None,
+                may_end_others: false,
+                push: None,
+                may_audit: false,
+            },
+        );
+        let page = axum::body::to_bytes(page.into_body(), usize::MAX).await;
+        let page = String::from_utf8(page.unwrap().to_vec()).unwrap();
+        assert!(page.contains("Ada‹U+202E›‹U+200B›x"), "{page}");
+        assert!(!page.contains(['\u{202e}', '\u{200b}']), "{page}");
+        assert!(!page.contains(&"x".repeat(500)), "{page}");
+    }
+
+    #[tokio::test]
+    async fn an_empty_audit_says_so_and_a_search_without_a_hit_says_that() {
+        let site = Site::loopback(([127, 0, 0, 1], 7878).into()).unwrap();
+        for (server, older, says) in [
+            ("", None, "Nothing has happened yet."),
+            ("deploy", None, "There is no such event."),
+            ("", Some("before=7"), "There is no such event."),
+        ] {
+            let page = audit(
+                &site,
+                Audit {
+                    name: "Ada".to_owned(),
+                    lines: Vec::new(),
+                    events: vec![("sign-in", false)],
+                    question: String::new(),
+                    server: server.to_owned(),
+                    older: older.map(str::to_owned),
+                },
+            );
+            let page = axum::body::to_bytes(page.into_body(), usize::MAX).await;
+            let page = String::from_utf8(page.unwrap().to_vec()).unwrap();
+            assert!(page.contains(says), "{page}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::view::sanitize;
 use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
 
 use super::caller::{CurrentCaller, ProvenCaller};
@@ -165,7 +166,8 @@ impl OidcCallers {
         let mut caller = ProvenCaller::of_subject(subject.issuer(), subject.subject(), logs_in);
         caller.name = text(&["name", "preferred_username"]);
         if token.says("email_verified") {
-            caller.mail = text(&["email"]);
+            let mail = token.text("email").and_then(address);
+            mail.unwrap_or_default().clone_into(&mut caller.mail);
         }
         caller.client = text(&["client_id", "azp"]);
         let groups = token.texts(&self.settings.groups_claim);
@@ -210,13 +212,32 @@ fn has_expired(caller: &ProvenCaller, now: Timestamp) -> bool {
     caller.expires_at().is_some_and(|at| now >= at)
 }
 
-/// The longest text of a claim that is shown, in characters.
-const LONGEST_SHOWN: usize = 200;
-
-/// Returns the text of a claim as people may see it.
+/// Returns the text of a claim as people may see it, in one line: hidden characters are marked.
 fn shown(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(LONGEST_SHOWN)
-        .collect()
+    sanitize::line(text, sanitize::LABEL)
+}
+
+/// Returns a mail address, by which a person is found; `None` where it would be shown otherwise than it is.
+fn address(mail: &str) -> Option<&str> {
+    Some(mail).filter(|mail| shown(mail) == **mail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_of_a_claim_are_marked_and_make_no_address_of_another() {
+        assert_eq!(shown("Ada\u{202e}\n\u{200b}L"), "Ada‹U+202E› ‹U+200B›L");
+        let long = "x".repeat(10_000);
+        assert!(shown(&long).chars().count() < 300);
+        assert_eq!(address("ada@example.com"), Some("ada@example.com"));
+        for other in [
+            "ada\u{0}@example.com",
+            "ada@example.com\n",
+            "\u{200b}ada@example.com",
+        ] {
+            assert_eq!(address(other), None, "{other:?}");
+        }
+    }
 }

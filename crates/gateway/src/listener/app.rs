@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
-use crate::listener::endpoint::eviction::SharedChildren;
+use crate::listener::endpoint::Shared;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
@@ -110,7 +110,7 @@ fn routes(
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard =
         OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
-    let children = Arc::new(SharedChildren::default());
+    let shared = Shared::default();
     let mut endpoints = Vec::new();
     let mut app = Router::new();
     for server in &config.servers {
@@ -127,7 +127,7 @@ fn routes(
             config.max_frame,
             origin_guard.clone(),
             resources,
-            children.clone(),
+            shared.clone(),
         );
         for path in &paths {
             app = app.nest(path, endpoint.router(resource(path)));

@@ -106,6 +106,12 @@ pub(crate) enum StreamError {
     Done,
 }
 
+/// Returns the stream of an event, and its place there.
+fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
+    let (stream_id, count) = event?.split_once('-')?;
+    Some((StreamId(stream_id.parse().ok()?), count.parse().ok()?))
+}
+
 /// The streams of one client.
 #[derive(Default)]
 pub(crate) struct ResponseStreams {
@@ -165,19 +171,17 @@ impl ResponseStreams {
         told
     }
 
+    /// Returns `true` if the event is of the stream of a request, and not of the session's.
+    pub(crate) fn is_of_request(event: Option<&str>) -> bool {
+        event_id(event).is_some_and(|(stream_id, _)| stream_id != StreamId::SESSION)
+    }
+
     /// Opens the session's stream, or takes up the one that said the event `last`.
     pub(crate) fn listen(
         &self,
         last: Option<&str>,
     ) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamEvent>), StreamError> {
-        let seen = last
-            .and_then(|last| last.split_once('-'))
-            .and_then(|(stream_id, count)| {
-                Some((
-                    StreamId(stream_id.parse().ok()?),
-                    count.parse::<u64>().ok()?,
-                ))
-            });
+        let seen = event_id(last);
         let stream_id = seen.map_or(StreamId::SESSION, |(stream_id, _)| stream_id);
         let mut streams = self.streams();
         if self.ended.load(Ordering::Relaxed) {

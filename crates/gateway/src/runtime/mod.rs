@@ -143,7 +143,7 @@ impl Runtime {
             // What is wrong with the record is told when it is first needed.
             tracing::warn!(%fault, "results that were kept could not be read");
         }
-        runtime.start_teams(config).await;
+        runtime.start_teams(config, &folder).await;
         runtime.open_notifier(config, &folder)?;
         runtime.serve_inbox(config, &folder).await?;
         runtime.start_notifier();

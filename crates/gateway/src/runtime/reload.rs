@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
-use super::{Runtime, SWEEP_INTERVAL};
+use super::{Folder, Runtime, SWEEP_INTERVAL};
 use crate::config::{Config, ConfigError, RestartSettings};
 use crate::teams::{Teams, TeamsChange, digest_of_rules};
 
@@ -61,12 +61,12 @@ pub struct Reloaded {
 
 impl Runtime {
     /// Puts the rules of a configuration in force, where it has any.
-    pub(super) async fn start_teams(&mut self, config: &Config) {
+    pub(super) async fn start_teams(&mut self, config: &Config, folder: &Folder) {
         let Some(rules) = &config.teams else {
             return;
         };
         let key = self.record.identity_key().clone();
-        let (teams, changes) = Teams::new(rules.clone(), key);
+        let (teams, changes) = Teams::new(rules.clone(), key, Arc::new(folder.state.logins()));
         teams.tell(loaded(rules, None, Vec::new()));
         tokio::spawn(write_changes(self.record.clone(), changes));
         if !config.in_memory {

@@ -183,8 +183,9 @@ pub(crate) struct KnownPerson {
 
 impl KnownPerson {
     fn given_name(&self) -> Option<&str> {
-        let is_name =
-            !self.name.is_empty() && self.name != self.subject && !self.name.contains('@');
+        // A name of which nothing is seen is none.
+        let is_seen = self.name.chars().any(char::is_alphanumeric);
+        let is_name = is_seen && self.name != self.subject && !self.name.contains('@');
         is_name.then_some(self.name.as_str())
     }
 }
@@ -355,7 +356,7 @@ impl LoginTable {
         is_theirs.then(|| SignedIn {
             person: session.person.clone(),
             name: if known.name.is_empty() {
-                session.person.clone()
+                sanitize::line(&session.person, sanitize::LABEL)
             } else {
                 known.name.clone()
             },

@@ -446,6 +446,34 @@ async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
     assert_eq!(decline(&mut browser, &question).await.status, 303);
 }
 
+/// Nothing is waited for longer than ten seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_provider_says_nothing_the_login_says_so_and_sessions_go_on() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, mut browser, question) = at_issuer(&issuer).await;
+    // A login that was begun, and comes back.
+    let login = format!("http://{}/login", rig.host);
+    let mut late = Browser::default();
+    let begun = late.request("GET", &login, "").await;
+    assert_eq!(begun.status, 303, "{}", begun.body);
+    let back = format!("http://{}/login/return", rig.host);
+    let address = begun.header("location").unwrap().to_owned();
+    let answer = late.sign_in(&address, "", &back).await;
+    issuer.set_silent(true);
+    let act = decline(&mut browser, &question);
+    let refused = late.request("GET", &answer, "");
+    let (act, refused) = tokio::join!(act, refused);
+    assert_eq!(act.status, 303, "{}", act.body);
+    assert_eq!(phase(&rig).await, Phase::Declined);
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(
+        refused.body.contains("cannot be reached"),
+        "{}",
+        refused.body
+    );
+}
+
 #[tokio::test]
 async fn while_the_provider_is_down_the_login_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

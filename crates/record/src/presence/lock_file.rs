@@ -1,7 +1,7 @@
 //! Which gateways run: each holds a lock on a file of its own, which the system lets go when the process ends, however
 //! it ends. So a question of a killed gateway is known to have nobody waiting for it, at once and for certain.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -112,8 +112,7 @@ impl LockFile {
     fn clear_others(&self) {
         for path in self.others() {
             // Removed under its lock, so that nobody can take it in between.
-            let file = OpenOptions::new().write(true).open(&path);
-            if let Ok(file) = file
+            if let Ok(file) = state_file::open_existing(&path)
                 && file.try_lock().is_ok()
             {
                 let _gone_already = fs::remove_file(&path);
@@ -133,7 +132,7 @@ impl Drop for LockFile {
 /// Returns whether the gateway of this lock file runs. Looked at with a shared lock: two that look at once do not take each other for
 /// the holder.
 fn is_locked(path: &Path) -> bool {
-    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
+    let Ok(file) = state_file::open_existing(path) else {
         return false;
     };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))

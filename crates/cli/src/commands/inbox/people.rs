@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::audit::moment_in_seconds;
 use super::{PeopleCommand, note_all, unwritable};
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::output::{self, harmless};
 
 /// Lists people, or releases one from their subject. Gateways see it at the next request.
 pub(super) async fn run(
@@ -34,7 +34,8 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
             }))?;
         } else {
             let seen = moment_in_seconds(seen);
-            output::print(format!("{person}  {subject} ({issuer})  last seen {seen}"))?;
+            let line = format!("{person}  {subject} ({issuer})  last seen {seen}");
+            output::print(harmless(&line))?;
         }
     }
     if is_empty && !json {
@@ -47,7 +48,7 @@ async fn unbind(folder: &StateFolder, name: &str) -> Result<Exit, Failure> {
     let unbound = folder.logins().unbind(name);
     if !unbound.map_err(|error| unwritable(&error))? {
         return Err(
-            Failure::usage(format!("nobody named `{name}` has logged in"))
+            Failure::usage(format!("nobody named `{}` has logged in", harmless(name)))
                 .hint("`mcp-elicit inbox people list` has those who have."),
         );
     }
@@ -56,6 +57,7 @@ async fn unbind(folder: &StateFolder, name: &str) -> Result<Exit, Failure> {
         ..Details::by(ON_COMMAND_LINE)
     };
     note_all(folder, &[(Event::PersonUnbound, details)]).await;
+    let name = harmless(name);
     output::say(format_args!(
         "{name}  released: the next login that shows the mail address of [people.{name}] binds them again; their sessions and devices ended"
     ));

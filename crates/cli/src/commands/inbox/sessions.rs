@@ -11,7 +11,7 @@ use super::super::audit::moment_in_seconds;
 use super::open::now;
 use super::{SessionsCommand, note, note_all, unwritable};
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::output::{self, harmless};
 
 /// Lists sessions, or ends them. Gateways see it at the next request of the browser.
 pub(super) async fn run(
@@ -49,7 +49,7 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
                 "browser": session.browser(),
             }))?;
         } else {
-            output::print(line_of_person(session))?;
+            output::print(harmless(&line_of_person(session)))?;
         }
     }
     if live.is_empty() && people.is_empty() && !json {

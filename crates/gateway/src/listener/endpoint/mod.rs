@@ -24,6 +24,7 @@ use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
+use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
@@ -31,6 +32,7 @@ use crate::callers::{CurrentCaller, ProofKind, ProvenCaller, Unauthenticated};
 use crate::config::{Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::origin_guard::{OriginGuard, is_json};
+use crate::listener::requests_at_work::{Kind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
 use crate::runtime::{Runtime, StartError};
 use crate::server_challenge::ServerChallenge;
@@ -57,6 +59,13 @@ const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 /// The session that ended for another one, if one did.
 type Evicted = Option<Arc<ClientSession>>;
 
+/// The parts that the endpoints of all servers share.
+#[derive(Clone, Default)]
+pub(crate) struct Shared {
+    children: Arc<SharedChildren>,
+    at_work: Arc<RequestsAtWork>,
+}
+
 /// One server as HTTP clients see it.
 pub(crate) struct McpEndpoint {
     runtime: Runtime,
@@ -69,6 +78,7 @@ pub(crate) struct McpEndpoint {
     resources: Vec<String>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     children: Arc<SharedChildren>,
+    at_work: Arc<RequestsAtWork>,
     tokio: Handle,
 }
 
@@ -101,7 +111,7 @@ impl McpEndpoint {
         max_frame: usize,
         origin_guard: OriginGuard,
         resources: Vec<String>,
-        children: Arc<SharedChildren>,
+        Shared { children, at_work }: Shared,
     ) -> Arc<Self> {
         let exchange = match &server.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
@@ -120,6 +130,7 @@ impl McpEndpoint {
             resources,
             sessions: Mutex::default(),
             children,
+            at_work,
             tokio: Handle::current(),
         });
         let weak = Arc::downgrade(&endpoint);
@@ -191,6 +202,20 @@ impl McpEndpoint {
             Ok(caller) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }
+    }
+
+    /// Counts a request of this caller before its message is known; the refusal where it has too many.
+    fn begin_request(
+        &self,
+        caller: &ProvenCaller,
+        kind: Kind,
+    ) -> Result<WorkPermit, Box<Response>> {
+        self.at_work.begin(caller, kind).map_err(|refused| {
+            let (status, error) = refused.error();
+            let body = json!({"jsonrpc": "2.0", "id": null, "error": error});
+            let response = (status, axum::Json(body)).into_response();
+            Box::new(TooMany::retry_later(response))
+        })
     }
 
     /// Returns the response to a request that proves no caller, which is written down.
@@ -574,6 +599,10 @@ async fn post(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
+    let arriving = match endpoint.begin_request(&caller, Kind::Arrival) {
+        Ok(arriving) => arriving,
+        Err(refusal) => return *refusal,
+    };
     if !is_json(&headers) {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return refusal(status, -32600, "`Content-Type` must be application/json");
@@ -586,6 +615,29 @@ async fn post(
     if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
         return endpoint.refusal(refused, &resource).await;
     }
+    let permit = if message.shape == Shape::Request {
+        drop(arriving);
+        match endpoint.at_work.begin(&caller, Kind::Work) {
+            Ok(at_work) => at_work,
+            Err(refused) => {
+                let response = with_id(message.parts(), refused.error());
+                return TooMany::retry_later(response);
+            }
+        }
+    } else {
+        arriving
+    };
+    let response = respond(&endpoint, caller, &message, &headers).await;
+    permit.until_sent(response)
+}
+
+/// Responds to a message that has arrived.
+async fn respond(
+    endpoint: &Arc<McpEndpoint>,
+    caller: ProvenCaller,
+    message: &Message,
+    headers: &HeaderMap,
+) -> Response {
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
@@ -594,12 +646,12 @@ async fn post(
     if in_rounds {
         if message.shape == Shape::Request
             && let Some(said) = &said
-            && let Some(wrong) = wrong_in_rounds(&headers, said)
+            && let Some(wrong) = wrong_in_rounds(headers, said)
         {
             return with_id(message.parts(), wrong);
         }
         return match endpoint.shared(caller).await {
-            Ok(held) => take(&held, &message, &headers, None, true).await,
+            Ok(held) => take(&held, message, headers, None, true).await,
             Err(response) => *response,
         };
     }
@@ -607,14 +659,14 @@ async fn post(
         .as_ref()
         .is_some_and(|said| said.method == method::INITIALIZE);
     if !opens {
-        return match endpoint.named(&headers, &caller) {
-            Ok(held) => take(&held, &message, &headers, None, false).await,
+        return match endpoint.named(headers, &caller) {
+            Ok(held) => take(&held, message, headers, None, false).await,
             Err(response) => *response,
         };
     }
     match endpoint.own(caller).await {
         Ok((name, held)) => {
-            let response = take(&held, &message, &headers, Some(name.clone()), false).await;
+            let response = take(&held, message, headers, Some(name.clone()), false).await;
             if ServerChallenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
                 endpoint.sessions().remove(&name);
@@ -648,6 +700,15 @@ async fn listen(
         Err(response) => return *response,
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
+    let kind = if ResponseStreams::is_of_request(last) {
+        Kind::Work
+    } else {
+        Kind::Stream
+    };
+    let permit = match endpoint.begin_request(&caller, kind) {
+        Ok(permit) => permit,
+        Err(refusal) => return *refusal,
+    };
     let (stream_id, told) = match held.client.listen(last) {
         Ok(listened) => listened,
         Err(StreamError::Open) => {
@@ -659,11 +720,11 @@ async fn listen(
             return refusal(StatusCode::BAD_REQUEST, -32600, why);
         }
     };
-    stream(
+    permit.until_sent(stream(
         Opening::Nothing,
         told,
         DisconnectGuard::watching(held, stream_id),
-    )
+    ))
 }
 
 async fn end(
@@ -673,6 +734,10 @@ async fn end(
 ) -> Response {
     let caller = match endpoint.caller(&headers, from, &resource).await {
         Ok(caller) => caller,
+        Err(refusal) => return *refusal,
+    };
+    let _arriving = match endpoint.begin_request(&caller, Kind::Arrival) {
+        Ok(arriving) => arriving,
         Err(refusal) => return *refusal,
     };
     match endpoint.named(&headers, &caller) {

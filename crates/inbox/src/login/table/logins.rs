@@ -190,7 +190,7 @@ impl Logins {
         let person = admitted(&*self.table()?, identity, people, allow);
         Ok(person.map(|person| SignedIn {
             name: if identity.name.is_empty() {
-                person.clone()
+                sanitize::line(&person, sanitize::LABEL)
             } else {
                 sanitize::line(&identity.name, sanitize::LABEL)
             },

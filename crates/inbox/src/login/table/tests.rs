@@ -281,3 +281,30 @@ fn a_person_is_recognized_without_a_session() {
         "nothing is written"
     );
 }
+
+#[test]
+fn a_name_with_hidden_characters_is_marked_and_one_of_which_nothing_is_seen_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let logins = logins(&folder);
+    let named = |name: &str| Identity {
+        name: name.to_owned(),
+        ..identity("s-1", Some("ada@example.com"), &[])
+    };
+    let (_, signed_in) = log_in(&logins, &named("Bob\u{202e}\u{200b}"), 0).unwrap();
+    assert_eq!(signed_in.name, "Bob‹U+202E›‹U+200B›");
+    let table = logins.table().unwrap();
+    assert_eq!(table.given_name("ada"), Some("Bob‹U+202E›‹U+200B›"));
+    log_in(&logins, &named("\u{2800}\u{a0}"), 0).unwrap();
+    assert_eq!(logins.table().unwrap().given_name("ada"), None);
+    // The subject stands for the name of a person who is not in the file.
+    let unnamed = Identity {
+        name: String::new(),
+        ..identity("s\u{2066}2", None, &["employees"])
+    };
+    let (_, signed_in) = log_in(&logins, &unnamed, 0).unwrap();
+    assert_eq!(signed_in.name, "https://id.example s‹U+2066›2");
+    assert_eq!(
+        signed_in.person, "https://id.example s\u{2066}2",
+        "as it is"
+    );
+}

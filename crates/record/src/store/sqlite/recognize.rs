@@ -19,7 +19,11 @@ impl Sqlite {
     pub async fn recognize(path: &Path) -> Result<(), StoreError> {
         let path = path.to_owned();
         let looked = tokio::task::spawn_blocking(move || {
-            if std::fs::metadata(&path)?.len() == 0 {
+            let known = std::fs::metadata(&path)?;
+            if !known.is_file() {
+                return Err(StoreError::NotRecord("it is not a file"));
+            }
+            if known.len() == 0 {
                 return Err(StoreError::NotRecord("it is empty"));
             }
             Ok(tables(&path))

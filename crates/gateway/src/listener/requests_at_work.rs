@@ -1,0 +1,285 @@
+//! The requests of each verified caller that are at work: one caller cannot take all that the gateway has.
+//!
+//! A request is at work until the last part of its response is written, or its client has left. Three kinds are counted apart:
+//!
+//! | kind | counted | reason |
+//! | --- | --- | --- |
+//! | calls and other requests | from their body on, until the response has ended | they occupy servers and people |
+//! | bodies that arrive, responses, notifications, ends of sessions | until they are taken | answers and cancellations end what is at work, so they must pass where a caller has all its calls at work |
+//! | the streams of sessions (GET) | while somebody listens | each belongs to one session and takes no server's time; a stream that takes up a lost response is counted as its call |
+//!
+//! Callers that prove nothing are not counted: without `[auth]` all of them may be one, and the connections of one machine are bounded.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
+use hyper::body::{Frame, SizeHint};
+use serde_json::{Value, json};
+
+use crate::callers::{ProofKind, ProvenCaller};
+
+/// The most requests of one caller that are at work at once, over all servers. Calls that wait for people are among them.
+pub(crate) const AT_WORK: usize = 64;
+/// The most bodies of one caller that arrive at once, responses and notifications included.
+const ARRIVING: usize = 64;
+/// The most streams of sessions to which one caller listens at once: more than its sessions with one server
+/// ([`SESSIONS_EACH`](super::endpoint::eviction)).
+const STREAMS: usize = 256;
+/// The time after which a caller with too many requests may try again, in seconds.
+const RETRY_SECONDS: &str = "2";
+
+/// The kind of a request that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request to the server, or the stream of its response that was taken up again.
+    Work,
+    /// A message that arrives, of which it is not known yet whether it is a request.
+    Arrival,
+    /// The stream of a session.
+    Stream,
+}
+
+impl Kind {
+    const fn most(self) -> usize {
+        match self {
+            Self::Work => AT_WORK,
+            Self::Arrival => ARRIVING,
+            Self::Stream => STREAMS,
+        }
+    }
+}
+
+/// A caller has as many requests of this kind at work as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany(Kind);
+
+impl TooMany {
+    /// Returns the status and the error in the words of the protocol.
+    pub(crate) fn error(self) -> (StatusCode, Value) {
+        let most = self.0.most();
+        let why = match self.0 {
+            Kind::Work => format!(
+                "{most} requests of this caller are at work; send this one again when one of them has ended, or cancel some"
+            ),
+            Kind::Arrival => format!(
+                "{most} messages of this caller are arriving; send this one again when they have arrived"
+            ),
+            Kind::Stream => format!(
+                "this caller listens to {most} streams of sessions; end sessions that are not needed any more (DELETE)"
+            ),
+        };
+        let error = json!({"code": -32000, "message": why});
+        (StatusCode::TOO_MANY_REQUESTS, error)
+    }
+
+    /// Adds when to try again.
+    pub(crate) fn retry_later(mut response: Response) -> Response {
+        let seconds = HeaderValue::from_static(RETRY_SECONDS);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+        response
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    work: usize,
+    arrivals: usize,
+    streams: usize,
+}
+
+impl Counts {
+    fn of(&mut self, kind: Kind) -> &mut usize {
+        match kind {
+            Kind::Work => &mut self.work,
+            Kind::Arrival => &mut self.arrivals,
+            Kind::Stream => &mut self.streams,
+        }
+    }
+}
+
+/// The requests of all verified callers that are at work.
+#[derive(Debug, Default)]
+pub(crate) struct RequestsAtWork {
+    /// By the bindings of callers; those with no request have no entry.
+    by_caller: Mutex<HashMap<String, Counts>>,
+}
+
+/// One request that is at work, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WorkPermit {
+    /// `None` for a caller that is not counted.
+    counted: Option<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    all: Arc<RequestsAtWork>,
+    caller: String,
+    kind: Kind,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut all = self.all.by_caller();
+        if let Some(counts) = all.get_mut(&self.caller) {
+            let count = counts.of(self.kind);
+            *count = count.saturating_sub(1);
+            if *counts == Counts::default() {
+                all.remove(&self.caller);
+            }
+        }
+    }
+}
+
+impl RequestsAtWork {
+    fn by_caller(&self) -> MutexGuard<'_, HashMap<String, Counts>> {
+        self.by_caller
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request of this caller.
+    ///
+    /// # Errors
+    /// When the caller has too many of its kind.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        caller: &ProvenCaller,
+        kind: Kind,
+    ) -> Result<WorkPermit, TooMany> {
+        match caller.kind() {
+            ProofKind::Unverified | ProofKind::Local => return Ok(WorkPermit { counted: None }),
+            ProofKind::Subject | ProofKind::Key => {}
+        }
+        let mut all = self.by_caller();
+        let counts = all.entry(caller.binding().to_owned()).or_default();
+        let count = counts.of(kind);
+        if *count >= kind.most() {
+            return Err(TooMany(kind));
+        }
+        *count += 1;
+        let counted = Counted {
+            all: self.clone(),
+            caller: caller.binding().to_owned(),
+            kind,
+        };
+        let counted = Some(counted);
+        Ok(WorkPermit { counted })
+    }
+}
+
+impl WorkPermit {
+    /// Returns the response, which is at work until its body has ended or is dropped.
+    pub(crate) fn until_sent(self, response: Response) -> Response {
+        match self.counted {
+            Some(counted) => response.map(|body| {
+                Body::new(CountedBody {
+                    body,
+                    counted: Some(counted),
+                })
+            }),
+            None => response,
+        }
+    }
+}
+
+/// The body of a response whose request is at work.
+struct CountedBody {
+    body: Body,
+    /// `None` once the body has ended.
+    counted: Option<Counted>,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.counted = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+
+    use super::*;
+
+    fn caller(subject: &str) -> ProvenCaller {
+        ProvenCaller::of_subject("https://id.example", subject, None)
+    }
+
+    #[tokio::test]
+    async fn a_caller_has_so_many_requests_at_work_and_others_have_theirs() {
+        let all = Arc::new(RequestsAtWork::default());
+        let busy = caller("busy");
+        let permits: Vec<_> = (0..AT_WORK)
+            .map(|_| all.begin(&busy, Kind::Work).unwrap())
+            .collect();
+        let refused = all.begin(&busy, Kind::Work).unwrap_err();
+        let (status, error) = refused.error();
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+        assert!(error["message"].as_str().unwrap().contains("cancel some"));
+        let response = TooMany::retry_later((status, "").into_response());
+        assert!(response.headers().contains_key(RETRY_AFTER));
+        // Answers and cancellations pass, and so do streams.
+        let arriving = all.begin(&busy, Kind::Arrival).unwrap();
+        let stream = all.begin(&busy, Kind::Stream).unwrap();
+        let other = all.begin(&caller("other"), Kind::Work).unwrap();
+        drop(permits);
+        drop((arriving, stream, other));
+        assert!(all.by_caller().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_is_at_work_until_its_response_has_ended() {
+        let all = Arc::new(RequestsAtWork::default());
+        let is_at_work = || !all.by_caller().is_empty();
+        let permit = all.begin(&caller("a"), Kind::Work).unwrap();
+        let response = permit.until_sent("a text".into_response());
+        let length = response.body().size_hint().exact();
+        assert_eq!((is_at_work(), length), (true, Some(6)));
+        let bytes = axum::body::to_bytes(response.into_body(), 100).await;
+        assert_eq!(bytes.unwrap(), "a text");
+        assert!(!is_at_work());
+        let permit = all.begin(&caller("a"), Kind::Stream).unwrap();
+        let endless = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        let response = permit.until_sent(Body::from_stream(endless).into_response());
+        assert!(is_at_work());
+        drop(response);
+        assert!(!is_at_work());
+    }
+
+    #[test]
+    fn callers_that_prove_nothing_are_not_counted() {
+        let all = Arc::new(RequestsAtWork::default());
+        let local = ProvenCaller::local();
+        let permits: Vec<_> = (0..10 * AT_WORK)
+            .map(|_| all.begin(&local, Kind::Work).unwrap())
+            .collect();
+        assert!(all.by_caller().is_empty());
+        drop(permits);
+    }
+}
