@@ -11,24 +11,43 @@ use serde_json::json;
 
 use crate::frame_edit::ErrorResponse;
 
-/// The permits that are out, counted, and the bytes that their requests hold.
-#[derive(Default)]
-struct Taken {
-    requests: AtomicUsize,
-    bytes: AtomicUsize,
-}
-
 /// The bounds, and how much of them is taken.
 pub(crate) struct CallBudget {
     most_requests: usize,
     most_bytes: usize,
-    taken: Arc<Taken>,
+    bytes: SharedBytes,
 }
 
 /// The permission of one request to be open, and the bytes that it holds.
 pub(crate) struct Permit {
     bytes: usize,
-    taken: Arc<Taken>,
+    all: SharedBytes,
+}
+
+/// The bytes that all requests hold. The budget and each permit have it, so its owners are the permits that are out and one more.
+///
+/// Only the relay changes it, one event at a time, so a read and a write are as good as one step and cost less.
+#[derive(Clone, Default)]
+struct SharedBytes(Arc<AtomicUsize>);
+
+impl SharedBytes {
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes of one request, which were `before`.
+    fn change(&self, before: usize, after: usize) {
+        if before != after {
+            let others = self.get().saturating_sub(before);
+            self.0
+                .store(others.saturating_add(after), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of permits that are out.
+    fn permits(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
 }
 
 /// A bound that is reached.
@@ -46,26 +65,25 @@ impl CallBudget {
         Self {
             most_requests,
             most_bytes,
-            taken: Arc::default(),
+            bytes: SharedBytes::default(),
         }
     }
 
     /// Takes a permit, which holds no bytes yet.
     pub(crate) fn permit(&self) -> Result<Permit, BudgetFault> {
         self.check()?;
-        self.taken.requests.fetch_add(1, Ordering::Relaxed);
         Ok(Permit {
             bytes: 0,
-            taken: Arc::clone(&self.taken),
+            all: self.bytes.clone(),
         })
     }
 
     /// Finds out whether a permit is free.
     pub(crate) fn check(&self) -> Result<(), BudgetFault> {
-        if self.taken.requests.load(Ordering::Relaxed) >= self.most_requests {
+        if self.bytes.permits() >= self.most_requests {
             return Err(BudgetFault::Requests(self.most_requests));
         }
-        if self.taken.bytes.load(Ordering::Relaxed) >= self.most_bytes {
+        if self.bytes.get() >= self.most_bytes {
             return Err(BudgetFault::Bytes(self.most_bytes));
         }
         Ok(())
@@ -74,7 +92,7 @@ impl CallBudget {
     /// Finds out whether a request that has its permit may gain something.
     pub(crate) fn check_gain(&self) -> Result<(), BudgetFault> {
         let most = self.most_bytes.saturating_mul(2);
-        if self.taken.bytes.load(Ordering::Relaxed) >= most {
+        if self.bytes.get() >= most {
             return Err(BudgetFault::Bytes(most));
         }
         Ok(())
@@ -83,24 +101,14 @@ impl CallBudget {
     /// Returns the number of permits that are out, and the bytes that their requests hold.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> (usize, usize) {
-        let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        (read(&self.taken.requests), read(&self.taken.bytes))
+        (self.bytes.permits(), self.bytes.get())
     }
 }
 
 impl Permit {
     /// Sets the bytes that it holds.
     pub(crate) fn set_bytes(&mut self, bytes: usize) {
-        let all = &self.taken.bytes;
-        match bytes.checked_sub(self.bytes) {
-            Some(0) => {}
-            Some(more) => {
-                all.fetch_add(more, Ordering::Relaxed);
-            }
-            None => {
-                all.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-            }
-        }
+        self.all.change(self.bytes, bytes);
         self.bytes = bytes;
     }
 }
@@ -108,7 +116,6 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.set_bytes(0);
-        self.taken.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -12,7 +12,7 @@ use super::world::{Asks, World};
 use crate::decisions::{
     Admission, Approval, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
 };
-use crate::{RelaySettings, Timestamp};
+use crate::{CallKind, RelaySettings, Timestamp};
 
 /// An open session in which the test itself speaks for the client and the server; people are asked.
 fn session() -> World {
@@ -500,4 +500,24 @@ fn a_queued_call_starts_when_only_a_question_is_waited_for() {
     answer(&mut world, &record);
     ends(&mut world, first);
     assert_eq!(started(&mut world), [second]);
+}
+
+#[test]
+fn a_call_goes_on_when_another_session_finds_that_its_tool_does_not_ask() {
+    let settings = RelaySettings::default();
+    let askers = settings.askers.clone();
+    let mut world = with_settings(settings);
+    call(&mut world, 11, "deploy");
+    call(&mut world, 12, "read");
+    let record = asks(&mut world, 1);
+    answer(&mut world, &record);
+    ends(&mut world, 11);
+    ends(&mut world, 12);
+    started(&mut world);
+    call(&mut world, 21, "read");
+    call(&mut world, 22, "deploy");
+    assert_eq!(started(&mut world), [21]);
+    askers.clear_suspicion(CallKind::Tool, "deploy");
+    world.client_sends(r#"{"jsonrpc":"2.0","id":30,"method":"ping"}"#);
+    assert_eq!(started(&mut world), [22]);
 }
