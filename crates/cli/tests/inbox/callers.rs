@@ -436,7 +436,7 @@ fn status(stream: &mut TcpStream) -> String {
 #[test]
 fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() {
     /// The bound of the gateway.
-    const AT_WORK: u64 = 64;
+    const AT_WORK: u64 = 256;
     let state = tempfile::tempdir().unwrap();
     let (gateway, at) = with_keys(state.path());
     let (_, key) = token(state.path(), "call");
@@ -469,7 +469,7 @@ fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() 
     assert_eq!(said["id"], 7);
     let why = said["error"]["message"].as_str().unwrap();
     assert!(
-        why.contains("64 requests") && why.contains("cancel"),
+        why.contains("256 requests") && why.contains("cancel"),
         "{why}"
     );
     // Nor may it open another session; another caller goes on.

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::callers::{ProofKind, ProvenCaller};
 
 /// The most requests of one caller that are at work at once, over all servers. Calls that wait for people are among them.
-pub(crate) const AT_WORK: usize = 64;
+pub(crate) const AT_WORK: usize = 256;
 /// The most bodies of one caller that arrive at once, responses and notifications included.
 const ARRIVING: usize = 64;
 /// The most streams of sessions to which one caller listens at once: more than its sessions with one server
