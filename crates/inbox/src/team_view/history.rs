@@ -2,7 +2,6 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_forms::web::HistoryLine;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::outbox::NO_CHANNEL;

@@ -2,9 +2,7 @@
 
 use mcp_elicit_core::answer::{Answers, Outcome};
 use mcp_elicit_core::argument::changed_names;
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Transition;
-use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
 use serde_json::{Value, json};
 
