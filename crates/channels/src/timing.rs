@@ -16,7 +16,7 @@ use crate::reveal::instant;
 pub const HOURLY_LIMIT: usize = 30;
 
 /// The window of [`HOURLY_LIMIT`].
-const HOUR: Duration = Duration::from_hours(1);
+const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// The hours without messages, each day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,13 +201,13 @@ pub fn timing(
 /// The pause before the first repetition.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// The longest pause between repetitions.
-const LONGEST_RETRY: Duration = Duration::from_hours(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60 * 60);
 
 /// Returns the pause before a message is sent again, after `attempts` failures. It is drawn evenly from zero to
 /// 5 s × 3ⁿ, at most an hour; `random` is a random number. A pause that the receiver named wins, up to a day.
 pub fn retry_pause(attempts: u32, random: u64, named: Option<Duration>) -> Duration {
     if let Some(named) = named {
-        return named.min(Duration::from_hours(24));
+        return named.min(Duration::from_secs(24 * 60 * 60));
     }
     let factor = 3_u32.checked_pow(attempts.saturating_sub(1).min(20));
     let bound = factor
@@ -321,7 +321,7 @@ mod tests {
         let sent: Vec<_> = (0..30)
             .map(|i| start.after(Duration::from_secs(i)))
             .collect();
-        let now = start.after(Duration::from_mins(30));
+        let now = start.after(Duration::from_secs(30 * 60));
         let anyone = preferences(None, "off", "UTC");
         let decide = |digests, recent| {
             let sent = Sent {
@@ -335,9 +335,9 @@ mod tests {
         assert_eq!(decide(false, &sent), Timing::At(free));
         assert_eq!(decide(true, &sent), Timing::Digest(free));
         let old: Vec<_> = (0..60)
-            .map(|i| start.after(Duration::from_mins(i)))
+            .map(|i| start.after(Duration::from_secs(i * 60)))
             .collect();
-        let later = start.after(Duration::from_hours(3));
+        let later = start.after(Duration::from_secs(3 * 60 * 60));
         let sent = Sent {
             recent: &old,
             first_in_digest: None,
@@ -358,13 +358,13 @@ mod tests {
         assert_eq!(longest(1), Duration::from_secs(5));
         assert_eq!(longest(2), Duration::from_secs(15));
         for attempts in [8, 30, u32::MAX] {
-            assert_eq!(longest(attempts), Duration::from_hours(1));
+            assert_eq!(longest(attempts), Duration::from_secs(60 * 60));
         }
         let named = Some(Duration::from_secs(42));
         assert_eq!(retry_pause(9, 7, named), Duration::from_secs(42));
         assert_eq!(
             retry_pause(1, 7, Some(Duration::MAX)),
-            Duration::from_hours(24)
+            Duration::from_secs(24 * 60 * 60)
         );
     }
 
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(Digest::parse("off"), Some(Digest::Off));
         assert_eq!(
             Digest::parse("30m"),
-            Some(Digest::Every(Duration::from_mins(30)))
+            Some(Digest::Every(Duration::from_secs(30 * 60)))
         );
         for text in ["", "daily", "daily 9:00", "daily 25:00", "weekly"] {
             assert_eq!(Digest::parse(text), None, "{text}");

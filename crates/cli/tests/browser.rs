@@ -301,7 +301,7 @@ async fn of_two_tabs_one_answers_and_a_question_that_is_taken_back_says_so() {
         .status();
     assert!(sent.expect("kill runs").success());
     page.shows("Withdrawn").await;
-    let ended = tokio::time::timeout(Duration::from_mins(1), asking.ended())
+    let ended = tokio::time::timeout(Duration::from_secs(60), asking.ended())
         .await
         .expect("it ends");
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);

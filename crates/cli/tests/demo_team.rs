@@ -13,7 +13,7 @@ use reqwest::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::{Client, Method, RequestBuilder, redirect};
 
 /// The time that the demo may take for anything.
-const WITHIN: Duration = Duration::from_mins(1);
+const WITHIN: Duration = Duration::from_secs(60);
 /// The most pages that a sign-in leads through.
 const MOST_STEPS: usize = 8;
 

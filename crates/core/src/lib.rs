@@ -16,6 +16,7 @@
 //! | [`secret`] | whether a configured text can be a secret, which no debug print shows |
 //! | [`question`] | a question between relay and record |
 //! | [`view`] | how a question is shown to a person: origin, call, message, warnings |
+//! | [`text`] | where a text is cut that is too long |
 //! | `seal` | authenticated encryption, its nonces handed in (feature `seal`) |
 //! | [`rate`] | whether one more question is within the rate limit |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
@@ -37,5 +38,6 @@ pub mod rate;
 pub mod seal;
 pub mod secrecy;
 pub mod secret;
+pub mod text;
 pub mod view;
 pub mod wire;

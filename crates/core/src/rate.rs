@@ -30,7 +30,7 @@ impl<T> Default for RateWindow<T> {
 
 impl<T: Copy> RateWindow<T> {
     /// The length of the window.
-    pub const SPAN: Duration = Duration::from_mins(1);
+    pub const SPAN: Duration = Duration::from_secs(60);
 
     /// Counts one more at `now`, where fewer than `limit` were counted in the last minute; otherwise returns how long to wait
     /// until there is room. `since` returns the time from an earlier moment to `now`, zero where the clock went back.

@@ -47,7 +47,7 @@ fn questions() -> Result<Vec<QuestionView>, Box<dyn Error>> {
         },
         "required": ["name", "environment", "replicas", "migrate"]
     }))?;
-    let until = now() + Duration::from_mins(10);
+    let until = now() + Duration::from_secs(10 * 60);
     Ok(vec![
         QuestionView::form(
             deploy.clone(),

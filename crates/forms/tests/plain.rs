@@ -285,7 +285,7 @@ fn a_withdrawn_question_ends_and_says_so() {
 
 #[test]
 fn the_deadline_ends_the_question_without_an_action() {
-    let end = UNIX_EPOCH + Duration::from_mins(1);
+    let end = UNIX_EPOCH + Duration::from_secs(60);
     let ticks = Arc::new(Mutex::new(0));
     let paper = Paper::default();
     // Time passes only by being looked at, twenty seconds each time.

@@ -484,7 +484,12 @@ mod tests {
         // A program's own, so that `not-caller` excludes nobody.
         let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
         (
-            Binding::new(teams, server("k"), caller, Duration::from_hours(24)),
+            Binding::new(
+                teams,
+                server("k"),
+                caller,
+                Duration::from_secs(24 * 60 * 60),
+            ),
             changes,
         )
     }
@@ -577,7 +582,7 @@ mod tests {
             let (teams, changes) = Teams::without_logins(rules, binding.teams.key().clone());
             let id = if person.is_empty() { "0" } else { person };
             let caller = CurrentCaller::new(callers::ProvenCaller::of_program(id));
-            let usual = Duration::from_hours(24);
+            let usual = Duration::from_secs(24 * 60 * 60);
             (
                 Binding::new(teams, server(server_key), caller, usual),
                 changes,
@@ -706,7 +711,7 @@ mod tests {
             let caller = caller.with_token(mail, Vec::new());
             let by = identified(&teams, rules.people(), &caller);
             let caller = CurrentCaller::new(caller);
-            let usual = Duration::from_hours(24);
+            let usual = Duration::from_secs(24 * 60 * 60);
             let binding = Binding::new(teams.clone(), server("k"), caller, usual);
             let call = call("put_a", Some(r#"{"environment":"production"}"#));
             let request = empty_form();
@@ -737,7 +742,7 @@ mod tests {
             sid: None,
             auth_at: None,
         };
-        let hour = Duration::from_hours(1);
+        let hour = Duration::from_secs(60 * 60);
         let admission = LoginAdmission {
             people: rules.people(),
             allow: &[],
@@ -841,6 +846,6 @@ mod tests {
             (people.rule.as_str(), people.hands_back),
             ("production", false)
         );
-        assert_eq!(people.open_for, Duration::from_mins(30));
+        assert_eq!(people.open_for, Duration::from_secs(30 * 60));
     }
 }

@@ -639,7 +639,7 @@ mod tests {
     fn a_token_permits_its_scopes_until_it_expires_or_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(&folder);
-        let life = Some(Duration::from_mins(1));
+        let life = Some(Duration::from_secs(60));
         let (stored, text) = tokens.make("ci", &[Scope::Call], life, at(100)).unwrap();
         let id = |check: Result<ApiToken, TokenRejection>| check.map(|token| token.id);
         assert_eq!(

@@ -61,7 +61,7 @@ use record_question_store::RecordQuestionStore;
 use state_folder::{InboxLock, LogInBy, PeopleInbox, StateFolder};
 
 /// The time that a login link waits for its one use.
-const LOGIN_LIFE: Duration = Duration::from_hours(1);
+const LOGIN_LIFE: Duration = Duration::from_secs(60 * 60);
 
 /// Bounds on browsers' connections. Behind a proxy all of them come from its address, so one address may have most of them.
 const BOUNDS: ConnectionBounds = ConnectionBounds {

@@ -78,7 +78,7 @@ fn plan(need: u8) -> Plan {
             not_caller: true,
             is_any: false,
         },
-        claim: Some(Duration::from_mins(15)),
+        claim: Some(Duration::from_secs(15 * 60)),
         delegate_to: vec![Addressee::Person("dan".to_owned())],
         ..Plan::caller()
     }
@@ -100,7 +100,7 @@ fn proxy() -> LoginMode {
 }
 
 async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
-    serve_asking_again(listener, need, mode, Duration::from_hours(1)).await
+    serve_asking_again(listener, need, mode, Duration::from_secs(60 * 60)).await
 }
 
 fn record() -> Arc<Record> {
@@ -132,7 +132,7 @@ async fn serve_asking_again(
         caller,
         &plan(need),
         asked,
-        Duration::from_hours(1),
+        Duration::from_secs(60 * 60),
     );
     let id = sample::raised_for(&record, Some(team.to_plan().unwrap()))
         .await
@@ -159,11 +159,11 @@ fn inbox_over(
             address: None,
             allow: Vec::new(),
             lifetimes: Lifetimes {
-                idle: Duration::from_hours(1),
-                max: Duration::from_hours(2),
+                idle: Duration::from_secs(60 * 60),
+                max: Duration::from_secs(2 * 60 * 60),
             },
             recheck,
-            stale: Duration::from_hours(1),
+            stale: Duration::from_secs(60 * 60),
         },
         rules: Arc::new(move || current.lock().unwrap().clone()),
         is_asked_by: Arc::new(|_, _| true),
@@ -660,7 +660,7 @@ subject = "5"
         Arc::new(move || Arc::clone(&rules)),
         Arc::new(StateFolder::at(folder.path()).logins()),
         "proxy".to_owned(),
-        Duration::from_hours(1),
+        Duration::from_secs(60 * 60),
         clock::now,
     );
     let now = directory.now();
@@ -927,7 +927,7 @@ async fn the_installed_app_has_a_manifest_a_worker_and_icons() {
 async fn who_allows_a_credential_is_in_the_audit_by_name_and_the_value_is_not() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let record = record();
-    let hour = Duration::from_hours(1);
+    let hour = Duration::from_secs(60 * 60);
     let asked = vec!["ada".to_owned()];
     let caller = TeamCaller {
         person: Some("cy".to_owned()),

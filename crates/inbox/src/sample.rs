@@ -80,14 +80,14 @@ pub(super) async fn raised_with_form(
     arguments: &str,
     form: &Value,
 ) -> io::Result<String> {
-    let until = record.now().after(std::time::Duration::from_hours(1));
+    let until = record.now().after(std::time::Duration::from_secs(60 * 60));
     asked(record, "local", Vec::new(), team, until, arguments, form).await
 }
 
 /// The id of a question that was just asked in a call of this caller, for an hour.
 #[cfg(test)]
 pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<String> {
-    let until = record.now().after(std::time::Duration::from_hours(1));
+    let until = record.now().after(std::time::Duration::from_secs(60 * 60));
     asked(
         record,
         caller,

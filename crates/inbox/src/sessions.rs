@@ -61,7 +61,7 @@ mod tests {
         let mut key = String::new();
         sessions
             .change(&mut |table| {
-                key = table.add_login(now, Duration::from_mins(1))?;
+                key = table.add_login(now, Duration::from_secs(60))?;
                 Ok(())
             })
             .unwrap();

@@ -25,7 +25,7 @@ const MOST_CACHED: usize = 10_000;
 /// The time after which a request that an outage refused may be made again.
 const RETRY: Duration = Duration::from_secs(10);
 /// The time since a logout token was issued (OpenID Connect Back-Channel Logout 2.6).
-const LOGOUT_AGE: Duration = Duration::from_mins(2);
+const LOGOUT_AGE: Duration = Duration::from_secs(2 * 60);
 /// The event of a logout token.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
@@ -135,7 +135,7 @@ impl TokenVerifier {
         Self {
             provider,
             keys: KeyCache::default(),
-            leeway: Duration::from_mins(1),
+            leeway: Duration::from_secs(60),
             scopes: Vec::new(),
             introspected: Mutex::default(),
         }

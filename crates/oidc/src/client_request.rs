@@ -19,7 +19,7 @@ const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 /// The type of the token that is exchanged, and of the one that comes back.
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// The time for which a token serves whose lifetime the issuer does not say.
-const USUAL_LIFETIME: Duration = Duration::from_mins(1);
+const USUAL_LIFETIME: Duration = Duration::from_secs(60);
 
 /// A token for another resource, which a provider gave for a caller's own.
 #[derive(Clone, Debug)]

@@ -134,7 +134,7 @@ mod tests {
         let grant = Grant {
             access: SecretText::new("at-123"),
             refresh: Some(SecretText::new("rt-456")),
-            expires_in: Some(Duration::from_hours(1)),
+            expires_in: Some(Duration::from_secs(60 * 60)),
             scopes: vec!["calendar".into()],
             identity: Some(Identity {
                 subject: Subject::new("https://a.example", "ada"),

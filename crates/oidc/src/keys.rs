@@ -14,11 +14,11 @@ use crate::jwt::Unverified;
 use crate::{OidcError, Provider};
 
 /// The time for which keys stay fresh.
-const FRESH: Duration = Duration::from_mins(10);
+const FRESH: Duration = Duration::from_secs(10 * 60);
 /// The shortest interval between two requests to an issuer.
 const REFETCH: Duration = Duration::from_secs(30);
 /// The time for which the last keys serve while the issuer does not answer.
-const LONGEST_OUTAGE: Duration = Duration::from_hours(24);
+const LONGEST_OUTAGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time that an issuer may take to answer with its keys, in which callers wait.
 const ANSWERS: Duration = Duration::from_secs(5);
 /// The most keys of a set that are looked at.

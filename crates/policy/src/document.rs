@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::defect::{RuleDefect, nearest};
 
 /// The longest duration that a file may have.
-const LONGEST: Duration = Duration::from_hours(366 * 24);
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// A value with its place.
 pub type Value<'t> = Spanned<DeValue<'t>>;

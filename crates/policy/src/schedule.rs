@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    const MINUTE: Duration = Duration::from_mins(1);
+    const MINUTE: Duration = Duration::from_secs(60);
 
     fn leads() -> Addressee {
         Addressee::Group("leads".to_owned())

@@ -345,7 +345,7 @@ fn a_claim_keeps_others_from_filling_until_it_ends_or_is_taken() {
     let (taken, notices) = act(&claimed, "c", Act::TakeOver, &world()).unwrap();
     assert_eq!(notices, [Notice::TakenOver("b".to_owned())]);
     assert_eq!(refused(&taken, "b", fill(1, 0)), Denied::Claimed);
-    let later = START.after(Duration::from_mins(15));
+    let later = START.after(Duration::from_secs(15 * 60));
     let by = Actor {
         person: "c",
         login_age: None,
@@ -416,13 +416,13 @@ fn only_the_single_addressee_may_cancel() {
 #[test]
 fn an_old_login_may_not_act_but_comment() {
     let rule = Plan {
-        reauth: Some(Duration::from_mins(10)),
+        reauth: Some(Duration::from_secs(10 * 60)),
         ..plan(1, false)
     };
     let quorum = Quorum::new(&rule, Vec::new());
     let old = Actor {
         person: "b",
-        login_age: Some(Duration::from_mins(11)),
+        login_age: Some(Duration::from_secs(11 * 60)),
     };
     assert_eq!(
         quorum.act(old, fill(1, 0), START, &world()).unwrap_err(),
@@ -440,7 +440,7 @@ fn an_old_login_may_not_act_but_comment() {
     );
     assert!(quorum.act(old, Act::Comment, START, &world()).is_ok());
     let fresh = Actor {
-        login_age: Some(Duration::from_mins(1)),
+        login_age: Some(Duration::from_secs(60)),
         ..old
     };
     assert!(quorum.act(fresh, fill(1, 0), START, &world()).is_ok());
@@ -582,7 +582,7 @@ impl Reference {
             Act::Decline => self.over = Some("declined"),
             Act::Cancel | Act::Comment => return false,
             Act::Claim | Act::TakeOver => {
-                self.claim = Some((who.to_owned(), now.after(Duration::from_mins(15))));
+                self.claim = Some((who.to_owned(), now.after(Duration::from_secs(15 * 60))));
             }
             Act::Delegate { to } => {
                 let Addressee::Person(to) = to else {

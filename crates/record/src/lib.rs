@@ -186,9 +186,9 @@ pub struct Retention {
 impl Default for Retention {
     fn default() -> Self {
         Self {
-            answers: Duration::from_mins(15),
-            results: Duration::from_mins(15),
-            ended: Duration::from_hours(30 * 24),
+            answers: Duration::from_secs(15 * 60),
+            results: Duration::from_secs(15 * 60),
+            ended: Duration::from_secs(30 * 24 * 60 * 60),
         }
     }
 }

@@ -15,13 +15,13 @@ use crate::store::{Filter, Page, Row, Store as _};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 /// The time within which a sender says what became of a message; others take it afterwards.
-pub const LEASE: Duration = Duration::from_mins(1);
+pub const LEASE: Duration = Duration::from_secs(60);
 
 /// The channel of a message to somebody whom no channel can tell: it cannot be sent.
 pub const NO_CHANNEL: &str = "none";
 
 /// The time for which a message that was queued again is tried.
-const AGAIN: Duration = Duration::from_hours(1);
+const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// A message to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::answer::{CheckError, Violations};
 use mcp_elicit_core::fault::{Finding, LimitFault};
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::{Action, Revision};
 
 use crate::ask::{AcceptedContent, ReadResult, Reasons};
@@ -251,11 +252,7 @@ fn listed(violations: &Violations) -> String {
 }
 
 fn bounded(reasons: &str) -> String {
-    let mut end = REASONS_LIMIT.min(reasons.len());
-    while !reasons.is_char_boundary(end) {
-        end -= 1;
-    }
-    reasons[..end].to_owned()
+    beginning(reasons, REASONS_LIMIT).to_owned()
 }
 
 /// Notes a turn unless an earlier run of the handler already did.

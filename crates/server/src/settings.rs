@@ -24,12 +24,12 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 /// use mcp_elicit_server::seal::{Keys, MemoryStore};
 ///
 /// let settings = ServerSettings::new()
-///     .timeout(Duration::from_mins(2))
+///     .timeout(Duration::from_secs(2 * 60))
 ///     .attempts(2)
 ///     .keep_alive(Some(Duration::from_secs(10)))
 ///     .keys(Keys::per_process()?)
 ///     .audience("billing")
-///     .state_lifetime(Duration::from_mins(30))
+///     .state_lifetime(Duration::from_secs(30 * 60))
 ///     .state_limit(16 * 1024)
 ///     .store(Arc::new(MemoryStore::new()))
 ///     .single_use(true)
@@ -69,12 +69,12 @@ pub(crate) struct Shared {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_mins(5),
+            timeout: Duration::from_secs(5 * 60),
             attempts: 3,
             keep_alive: Some(Duration::from_secs(15)),
             keys: None,
             audience: String::new(),
-            state_lifetime: Duration::from_hours(1),
+            state_lifetime: Duration::from_secs(60 * 60),
             state_limit: 64 * 1024,
             store: None,
             single_use: true,
@@ -263,7 +263,7 @@ impl ServerSettings {
     /// use std::time::{Duration, SystemTime};
     /// use mcp_elicit_server::ServerSettings;
     ///
-    /// let settings = ServerSettings::new().clock(|| SystemTime::UNIX_EPOCH + Duration::from_hours(1));
+    /// let settings = ServerSettings::new().clock(|| SystemTime::UNIX_EPOCH + Duration::from_secs(60 * 60));
     /// ```
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {

@@ -18,7 +18,7 @@ use crate::say::ANSWER;
 use crate::web::{Body, Head};
 
 /// The time that all questions may take to arrive.
-const TIME_LIMIT: Duration = Duration::from_mins(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The number of times that each reading is timed.
 const READINGS: usize = 20;
 /// The number of questions that are answered.

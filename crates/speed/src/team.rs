@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// The interval at which a person who waits for a question looks.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The time that everything together may take beyond the load itself.
-const TIME_LIMIT: Duration = Duration::from_mins(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// The times that a page is read before the load.
 const READINGS: usize = 20;
 

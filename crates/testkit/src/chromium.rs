@@ -24,7 +24,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 /// The time that a page may take to reach a state; a loaded machine is slow.
-const STATE_TIMEOUT: Duration = Duration::from_mins(1);
+const STATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The number of starts of chromedriver after which its failure is the test's.
 const DRIVER_STARTS: u32 = 10;

@@ -29,7 +29,7 @@ const CONTENT_LIMIT: usize = 3_000;
 /// The longest endpoint, in bytes.
 const ENDPOINT_LIMIT: usize = 2_048;
 /// The longest time that a push service keeps a message.
-const LONGEST_TTL: Duration = Duration::from_hours(24);
+const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time that a push service may take.
 const LIMIT: Duration = Duration::from_secs(15);
 

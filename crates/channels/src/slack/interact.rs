@@ -24,7 +24,7 @@ use crate::notice::Summary;
 pub const BODY_LIMIT: usize = 256 * 1024;
 
 /// The time for which a signature is remembered.
-const REMEMBERED: Duration = Duration::from_mins(10);
+const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
 /// A request of Slack's, as it arrived.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Slack;
 
 /// The time for which a user is known without asking Slack again.
-const KNOWN: Duration = Duration::from_mins(10);
+const KNOWN: Duration = Duration::from_secs(10 * 60);
 /// The most users that are remembered.
 const MOST: usize = 10_000;
 

@@ -197,7 +197,7 @@ const EVERY_KIND: &str = r#"{
 
 #[tokio::test]
 async fn messages_are_posted_changed_and_refused() {
-    let Some(rig) = Rig::start(summary("{}"), Duration::from_mins(1)) else {
+    let Some(rig) = Rig::start(summary("{}"), Duration::from_secs(60)) else {
         return;
     };
     let to = |to: Recipient, summary: Summary, event| {
@@ -270,7 +270,7 @@ async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
     let schema =
         format!(r#"{{"type":"object","properties":{required},"required":["text","count","one"]}}"#);
     question.form = Some(Arc::new(schema.parse().unwrap()));
-    let Some(rig) = Rig::start(question, Duration::from_mins(1)) else {
+    let Some(rig) = Rig::start(question, Duration::from_secs(60)) else {
         return;
     };
     let reply = rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
@@ -352,7 +352,7 @@ async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
 async fn buttons_decide_and_strangers_are_told_no() {
     let mut question = summary(r#"{"go":{"type":"boolean"}}"#);
     question.arguments = None;
-    let Some(rig) = Rig::start(question, Duration::from_mins(1)) else {
+    let Some(rig) = Rig::start(question, Duration::from_secs(60)) else {
         return;
     };
     rig.record.permits.add_permits(2);
@@ -414,7 +414,7 @@ async fn an_act_that_takes_long_is_answered_in_time_and_finished() {
 async fn long_lists_are_searched() {
     let options: Vec<_> = (0..300).map(|index| format!("option {index}")).collect();
     let schema = json!({"one": {"type": "string", "enum": options}}).to_string();
-    let Some(rig) = Rig::start(summary(&schema), Duration::from_mins(1)) else {
+    let Some(rig) = Rig::start(summary(&schema), Duration::from_secs(60)) else {
         return;
     };
     rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
@@ -435,7 +435,7 @@ async fn long_lists_are_searched() {
 
 #[tokio::test]
 async fn forged_late_repeated_and_foreign_requests_are_refused() {
-    let Some(rig) = Rig::start(summary("{}"), Duration::from_mins(1)) else {
+    let Some(rig) = Rig::start(summary("{}"), Duration::from_secs(60)) else {
         return;
     };
     let payload = click("UOPS1", "decline", "5f2c8a:3:-");

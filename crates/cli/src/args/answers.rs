@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(2 * 60)));
         for wrong in ["", "0", "-1", "soon", "3 weeks", "1e400", "NaN"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

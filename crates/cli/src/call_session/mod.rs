@@ -48,7 +48,7 @@ use handler::Handler;
 use request::{Got, ServerRequest};
 
 /// The time that a server may be silent by default.
-pub(crate) const SILENCE: Duration = Duration::from_mins(1);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// One request to a server.
 pub(crate) struct Call {

@@ -173,7 +173,7 @@ fn introduce() {
 }
 
 /// The time that a login link of the demo waits for its one use.
-const LOGIN_LIFE: Duration = Duration::from_hours(1);
+const LOGIN_LIFE: Duration = Duration::from_secs(60 * 60);
 
 #[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
 fn now() -> SystemTime {

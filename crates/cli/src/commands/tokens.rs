@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 1_000;
 /// The most issuers that are named.
 const KNOWN: usize = 5;
 /// The longest time until a token expires.
-const LONGEST_LIFETIME: Duration = Duration::from_hours(36_500 * 24);
+const LONGEST_LIFETIME: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -396,9 +396,9 @@ mod tests {
 
     #[test]
     fn a_lifetime_has_a_unit() {
-        assert_eq!(lifetime("30m"), Ok(Duration::from_mins(30)));
-        assert_eq!(lifetime("12h"), Ok(Duration::from_hours(12)));
-        assert_eq!(lifetime("90d"), Ok(Duration::from_hours(90 * 24)));
+        assert_eq!(lifetime("30m"), Ok(Duration::from_secs(30 * 60)));
+        assert_eq!(lifetime("12h"), Ok(Duration::from_secs(12 * 60 * 60)));
+        assert_eq!(lifetime("90d"), Ok(Duration::from_secs(90 * 24 * 60 * 60)));
         for wrong in [
             "",
             "90",

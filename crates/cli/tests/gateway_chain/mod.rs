@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 /// Nothing here takes this long; a test that hangs fails instead.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn contact() -> Value {
     json!({"action": "accept", "content": {"name": "Ada Lovelace", "email": "ada@example.com", "age": 36}})

@@ -151,7 +151,7 @@ impl DerefMut for Gateway {
 /// A link that signs a browser in, once, as `mcp-elicit inbox open` makes it.
 pub(crate) fn login_link(state: &Path, inbox: &str) -> String {
     let mut key = String::new();
-    let hour = std::time::Duration::from_hours(1);
+    let hour = std::time::Duration::from_secs(60 * 60);
     StateFolder::at(state)
         .sessions()
         .change(&mut |table| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Nothing here takes this long; what hangs fails instead.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The response.
 #[derive(Debug)]

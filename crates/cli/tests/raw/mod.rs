@@ -12,7 +12,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 /// The server of most tests.
 pub(crate) const DEMO_SERVER: [&str; 3] = ["--", PROGRAM, "demo-server"];
 /// Nothing here takes this long; a test that hangs fails instead.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A raw client on stdio.
 pub(crate) struct Raw {

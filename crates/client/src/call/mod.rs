@@ -42,7 +42,7 @@ use crate::connection_state::Interruption;
 /// use std::time::Duration;
 /// use mcp_elicit_client::CallOptions;
 ///
-/// let options = CallOptions::default().silence(Duration::from_mins(2)).as_task(true);
+/// let options = CallOptions::default().silence(Duration::from_secs(2 * 60)).as_task(true);
 /// let stop = options.stop.clone();
 /// // From a signal handler or another task:
 /// stop.cancel();

@@ -15,7 +15,7 @@ use crate::connection::{Connection, TransportError};
 use crate::dispatch::CALL_OVER;
 
 /// The time to wait for the end of a visit before the call is tried again anyway.
-const VISIT_WAIT: Duration = Duration::from_mins(10);
+const VISIT_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// Returns whether the error is the one that requires visits.
 pub(super) fn are_required(error: &ErrorData) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::fault::with_causes;
+use mcp_elicit_core::text::beginning;
 use rmcp::service::ClientInitializeError;
 use thiserror::Error;
 
@@ -16,7 +17,7 @@ const LONGEST_REVISION: usize = 100;
 /// Returns a server's name for its revision, cut where it is too long to be one.
 pub(super) fn shortened(mut revision: String) -> String {
     if revision.len() > LONGEST_REVISION {
-        revision.truncate(revision.floor_char_boundary(LONGEST_REVISION));
+        revision.truncate(beginning(&revision, LONGEST_REVISION).len());
         revision.push_str("...");
     }
     revision

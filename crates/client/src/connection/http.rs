@@ -12,6 +12,7 @@ use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::with_causes;
+use mcp_elicit_core::text::beginning;
 use reqwest::Response;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -175,7 +176,7 @@ impl Http {
             let words = body.ok().and_then(|body| error_in(&body));
             let words = words.map(|error| {
                 let mut words = sent.apply_to(&error.message);
-                words.truncate(words.floor_char_boundary(LONGEST_REASON));
+                words.truncate(beginning(&words, LONGEST_REASON).len());
                 words
             });
             self.health.was_refused(words);

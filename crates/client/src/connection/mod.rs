@@ -160,7 +160,7 @@ impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             revision: None,
-            within: Duration::from_mins(1),
+            within: Duration::from_secs(60),
             frame_limit: 8 * 1024 * 1024,
             #[cfg(feature = "http")]
             token: None,

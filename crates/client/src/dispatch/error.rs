@@ -22,7 +22,7 @@ use crate::responder::ResponderError;
 /// use mcp_elicit_client::core::wire::Revision;
 /// use std::time::Duration;
 ///
-/// let error = QuestionError::TimedOut { after: Duration::from_mins(5) };
+/// let error = QuestionError::TimedOut { after: Duration::from_secs(5 * 60) };
 /// assert_eq!(error.code(), "timed-out");
 /// println!("the server is told: {}", error.to_error(Revision::LATEST).message);
 /// ```

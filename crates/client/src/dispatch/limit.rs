@@ -157,7 +157,7 @@ mod tests {
         );
         assert!(
             limiter
-                .admit(LIMITS, start + Duration::from_mins(1))
+                .admit(LIMITS, start + Duration::from_secs(60))
                 .is_ok()
         );
     }

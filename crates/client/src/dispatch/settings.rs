@@ -22,7 +22,7 @@ use crate::responder::Responder;
 ///     .responder(Script::decline())
 ///     .consent(Consent::from_toml("[default]\nper-minute = 10")?)
 ///     .queue(QuestionQueue::new())
-///     .answer_within(Duration::from_mins(5))
+///     .answer_within(Duration::from_secs(5 * 60))
 ///     .form_limits(Limits::default())
 ///     .rounds(8);
 /// # let _ = settings;

@@ -20,7 +20,7 @@ use crate::question::Question;
 /// use mcp_elicit_client::responder::{Command, Fallback, Script};
 ///
 /// let dialog = Command::new("my-dialog", ["--on-top"]);
-/// let fallback = Fallback::new(dialog, Script::decline()).within(Duration::from_mins(1));
+/// let fallback = Fallback::new(dialog, Script::decline()).within(Duration::from_secs(60));
 /// let settings = ClientSettings::default().responder(fallback);
 /// ```
 #[derive(Clone)]

@@ -22,7 +22,7 @@ use crate::question::Question;
 const ANSWER_LIMIT: usize = 1024 * 1024;
 /// The pause before a service without an answer is asked again, when it names none.
 const USUAL_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Posts each question to a web service and waits for its reply, `{"action", "content"}`.
 ///

@@ -92,7 +92,7 @@ fn nobody_to_ask_is_told_like_a_missing_capability() {
 #[test]
 fn a_timeout_is_no_action() {
     let fault = LimitFault::TimedOut {
-        after: Duration::from_mins(5),
+        after: Duration::from_secs(5 * 60),
         seen: true,
     };
     for revision in Revision::ALL {

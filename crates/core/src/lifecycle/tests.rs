@@ -205,7 +205,7 @@ fn time_running_out_is_its_own_end() {
     );
     let ended = waiting.step(&Transition::Expire, at(70)).unwrap();
     assert_eq!((ended.phase(), ended.ended_by()), (Phase::TimedOut, None));
-    let after = Duration::from_mins(1);
+    let after = Duration::from_secs(60);
     assert_eq!(
         ended.fault(),
         Some(LimitFault::TimedOut { after, seen: false }.into())

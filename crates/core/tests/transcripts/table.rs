@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(crate) type Held = Result<(), String>;
 
 /// The time that a question waits here.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 pub(crate) struct Table<'s> {
     pub(crate) revision: Revision,

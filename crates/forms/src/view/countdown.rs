@@ -26,8 +26,8 @@ mod tests {
     fn words_fit_the_size() {
         assert_eq!(left(Duration::from_millis(36_200)), "0:37");
         assert_eq!(left(Duration::from_secs(249)), "4:09");
-        assert_eq!(left(Duration::from_mins(125)), "2 h 05 min");
-        assert_eq!(left(Duration::from_hours(72)), "3 days");
+        assert_eq!(left(Duration::from_secs(125 * 60)), "2 h 05 min");
+        assert_eq!(left(Duration::from_secs(72 * 60 * 60)), "3 days");
         assert_eq!(left(Duration::ZERO), "0:00");
     }
 }

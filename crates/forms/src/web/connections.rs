@@ -513,7 +513,7 @@ mod tests {
 
     async fn rest(mut stream: TcpStream) -> String {
         let mut said = Vec::new();
-        let read = tokio::time::timeout(Duration::from_mins(1), stream.read_to_end(&mut said));
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut said));
         // One that is closed for another may be reset.
         let _ = read.await.expect("the connection ends");
         String::from_utf8(said).unwrap()

@@ -17,10 +17,10 @@ use subtle::ConstantTimeEq as _;
 use crate::view::sanitize;
 
 /// The time that a session lives without a request.
-const IDLE: Duration = Duration::from_hours(12);
+const IDLE: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// The time that a session is used before that is written down again.
-const NOTED_EVERY: Duration = Duration::from_mins(1);
+const NOTED_EVERY: Duration = Duration::from_secs(60);
 
 /// The most sessions at once; a further login ends the one that was used longest ago.
 const MOST_SESSIONS: usize = 64;
@@ -345,7 +345,7 @@ impl SessionStore for MemorySessions {
 mod tests {
     use super::*;
 
-    const HOUR: Duration = Duration::from_hours(1);
+    const HOUR: Duration = Duration::from_secs(60 * 60);
 
     fn at(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)

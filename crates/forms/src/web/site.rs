@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq as _;
 use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 
 /// The time that a login link waits for its one use, unless set.
-const LOGIN_LIFE: Duration = Duration::from_hours(24);
+const LOGIN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Told the name of a new session.
 type OnLogin = Arc<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;

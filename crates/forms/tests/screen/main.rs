@@ -42,7 +42,7 @@ const CTRL_X: &str = "\x18";
 const ALT_ENTER: &str = "\x1b\r";
 
 fn now() -> SystemTime {
-    UNIX_EPOCH + Duration::from_hours(1)
+    UNIX_EPOCH + Duration::from_secs(60 * 60)
 }
 
 fn question(case: &str) -> QuestionView {
@@ -156,7 +156,7 @@ fn asked() {
         looks += 1;
         match std::env::var("ELICIT_CASE").as_deref() {
             Ok("crash") if looks > 20 => panic!("the clock broke"),
-            Ok("late") if looks > 20 => now() + Duration::from_mins(10),
+            Ok("late") if looks > 20 => now() + Duration::from_secs(10 * 60),
             _ => now(),
         }
     });

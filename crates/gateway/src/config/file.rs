@@ -493,8 +493,8 @@ mod tests {
         assert_eq!(config.servers.len(), 2);
         assert!(config.in_memory && !config.notify);
         assert_eq!(config.presence, Some(Presence::Page));
-        assert_eq!(config.retention.answers, Duration::from_mins(1));
-        assert_eq!(config.retention.results, Duration::from_mins(15));
+        assert_eq!(config.retention.answers, Duration::from_secs(60));
+        assert_eq!(config.retention.results, Duration::from_secs(15 * 60));
         let files = &config.servers[1];
         assert_eq!(
             (files.settings.server.as_str(), files.settings.pending),

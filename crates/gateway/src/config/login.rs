@@ -462,7 +462,7 @@ mod tests {
         let found = login(inbox, OIDC).unwrap().unwrap();
         assert_eq!(found.address.as_deref(), Some("https://ask.example.com"));
         assert_eq!(found.issuer(), "https://id.example.com");
-        assert_eq!(found.lifetimes.idle, Duration::from_hours(12));
+        assert_eq!(found.lifetimes.idle, Duration::from_secs(12 * 60 * 60));
         let inbox = "inbox = \"127.0.0.1:7878\"\ntrusted-proxies = [\"127.0.0.1\"]";
         let proxy = "[login]\nmode = \"proxy\"\nallow = [\"group:staff\"]\nidle = \"5m\"\nmail-header = \"X-Mail\"";
         let found = login(inbox, proxy).unwrap().unwrap();

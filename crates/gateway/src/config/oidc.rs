@@ -10,9 +10,9 @@ use super::ConfigError;
 use super::secret::{FileSecret, SecretText};
 
 /// The difference between clocks that does not count, where none is configured.
-const LEEWAY: Duration = Duration::from_mins(1);
+const LEEWAY: Duration = Duration::from_secs(60);
 /// The largest that can be configured.
-const LARGEST_LEEWAY: Duration = Duration::from_mins(5);
+const LARGEST_LEEWAY: Duration = Duration::from_secs(5 * 60);
 /// The claim with a caller's groups where none is configured.
 const GROUPS: &str = "groups";
 
@@ -196,8 +196,8 @@ mod tests {
         ] {
             assert_eq!(origin(text).as_deref(), expected, "{text}");
         }
-        assert_eq!(seconds_or_minutes("60s"), Some(Duration::from_mins(1)));
-        assert_eq!(seconds_or_minutes("5m"), Some(Duration::from_mins(5)));
+        assert_eq!(seconds_or_minutes("60s"), Some(Duration::from_secs(60)));
+        assert_eq!(seconds_or_minutes("5m"), Some(Duration::from_secs(5 * 60)));
         for wrong in ["", "s", "-1s", "1.5s", "1h", "60"] {
             assert_eq!(seconds_or_minutes(wrong), None, "{wrong}");
         }

@@ -27,10 +27,10 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
     connections: 2_048,
     of_address: 256,
     of_loopback: 1_792,
-    head: Duration::from_mins(1),
+    head: Duration::from_secs(60),
     head_bytes: 64 * 1024,
     // Endpoints have a bound of their own, with an answer in JSON.
-    body: Duration::from_mins(2),
+    body: Duration::from_secs(2 * 60),
 };
 
 #[derive(Clone)]

@@ -25,11 +25,11 @@ use super::unreached::{tells_people, unreached};
 /// The number of questions that are looked at in one round.
 const ROWS: usize = 100;
 /// The time for which an end is told.
-const END_SPAN: Duration = Duration::from_hours(24);
+const END_SPAN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time for which webhooks are tried.
-const WEBHOOK_SPAN: Duration = Duration::from_hours(72);
+const WEBHOOK_SPAN: Duration = Duration::from_secs(72 * 60 * 60);
 /// The time for which a question without a deadline is told.
-const USUAL: Duration = Duration::from_hours(24);
+const USUAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Notifier {
     /// Makes the messages of what happened since the last round. `true` where there may be more.
@@ -296,7 +296,7 @@ impl Outgoing {
 }
 
 /// The time after which a message counts as one that has waited.
-const WAITED: Duration = Duration::from_mins(1);
+const WAITED: Duration = Duration::from_secs(60);
 
 fn hour_before(now: Timestamp) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_sub(3_600_000))

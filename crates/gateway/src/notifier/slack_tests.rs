@@ -49,7 +49,7 @@ auditor = ["person:eve"]
 const RULE: &str = "[[rules]]\nname = \"ops decide\"\nask = { group = \"ops\" }\n";
 
 /// The age of claims at which they do not count any more.
-const STALE: Duration = Duration::from_hours(1);
+const STALE: Duration = Duration::from_secs(60 * 60);
 
 struct Rig {
     workspace: Listening,

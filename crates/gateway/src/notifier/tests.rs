@@ -152,7 +152,7 @@ pub(super) async fn ask_of_call(
         unreachable!("the rule asks")
     };
     let asked = rules.people().named(&plan.ask.to);
-    let usual = Duration::from_hours(1);
+    let usual = Duration::from_secs(60 * 60);
     let team = Team::new("ops decide", "d", caller, plan, asked, usual);
     let question = NewQuestion {
         call: None,

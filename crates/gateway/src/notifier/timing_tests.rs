@@ -86,7 +86,7 @@ from = "gateway@example.com"
 
     /// Puts the clock forward, and does what is due then.
     async fn later(&self, minutes: u64) {
-        let later = Duration::from_mins(minutes).as_millis();
+        let later = Duration::from_secs(minutes * 60).as_millis();
         AHEAD[TEST].fetch_add(u64::try_from(later).unwrap(), Ordering::SeqCst);
         self.record.sweep().await.unwrap();
         self.notifier.round().await.unwrap();

@@ -20,7 +20,7 @@ use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
 pub(super) type NextChannels = Arc<OpenChannels>;
 
 /// The age of claims at which they do not count any more, where nobody logs in.
-const STALE: std::time::Duration = std::time::Duration::from_hours(24);
+const STALE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// Opens the channels of a configuration.
 pub(super) fn next_channels(config: &Config, rules: &Rules) -> Result<NextChannels, OpenError> {

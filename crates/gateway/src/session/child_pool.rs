@@ -29,7 +29,7 @@ pub(crate) const CHILDREN: usize = 8;
 /// The time that a call waits for its turn before another child is started for it.
 const GROW_AFTER: Duration = Duration::from_millis(250);
 /// The time that a child may have nothing to do before it is ended.
-const IDLE: Duration = Duration::from_mins(1);
+const IDLE: Duration = Duration::from_secs(60);
 /// The time after which a driver that was told to end counts as held up.
 const HELD_UP: Duration = Duration::from_millis(500);
 /// The time in which a server has ended, be it that it was killed.

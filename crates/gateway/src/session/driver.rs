@@ -16,7 +16,7 @@ use super::{Job, Session};
 /// The number of jobs that a driver takes up at once.
 const AT_ONCE: usize = 64;
 /// The time that a driver sleeps at most.
-const SLEEP: Duration = Duration::from_hours(1);
+const SLEEP: Duration = Duration::from_secs(60 * 60);
 
 /// The driver of a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
 pub(crate) struct Driver {

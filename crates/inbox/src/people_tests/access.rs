@@ -403,7 +403,7 @@ async fn who_is_bound_to_a_subject_is_in_the_audit_and_nobody_else_becomes_them(
         groups: None,
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let recheck = Duration::from_hours(1);
+    let recheck = Duration::from_secs(60 * 60);
     let rig = inbox_over(listener, record(), String::new(), file, mode, recheck);
     let enter = async |subject: &str| {
         let head = format!(
@@ -569,7 +569,7 @@ async fn end_of(mut stream: tokio::net::TcpStream) -> String {
     let mut chunk = [0; 1024];
     // The connection is kept, and the last chunk is empty.
     while !bytes.ends_with(b"\r\n0\r\n\r\n") {
-        let read = tokio::time::timeout(Duration::from_mins(1), stream.read(&mut chunk));
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut chunk));
         let read = read.await.expect("the stream ends").unwrap();
         assert_ne!(read, 0, "it ends in order");
         bytes.extend_from_slice(&chunk[..read]);

@@ -13,7 +13,7 @@ async fn approval(plan: &Plan, arguments: &Value, form: &Value) -> Rig {
         person: Some("cy".to_owned()),
         ..TeamCaller::default()
     };
-    let hour = Duration::from_hours(1);
+    let hour = Duration::from_secs(60 * 60);
     let asked = ["ada", "bob"].map(str::to_owned).to_vec();
     let team = Team::new("deploys", "r", caller, plan, asked, hour).for_approval();
     let plan = Some(team.to_plan().unwrap());

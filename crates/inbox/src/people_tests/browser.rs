@@ -245,7 +245,7 @@ async fn an_open_page_notifies_once_it_was_asked_to_and_nobody_looks_at_it() {
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let ask = async |number: u32| {
         let asked = ["ada", "bob", "cy"].map(str::to_owned).to_vec();
-        let hour = Duration::from_hours(1);
+        let hour = Duration::from_secs(60 * 60);
         let team = Team::new("deploys", "r", TeamCaller::default(), &plan(1), asked, hour);
         let arguments = json!({"number": number}).to_string();
         let plan = Some(team.to_plan().unwrap());
@@ -481,7 +481,7 @@ async fn crowded() -> Rig {
     };
     let mut plan = plan(2);
     plan.ask.to = crowd().into_iter().map(Addressee::Person).collect();
-    let hour = Duration::from_hours(1);
+    let hour = Duration::from_secs(60 * 60);
     let team = Team::new(&"rule-".repeat(40), "r", caller, &plan, crowd(), hour).for_approval();
     let arguments =
         json!({"to": "moon", "long": "x".repeat(10_000), "text": "many words ".repeat(1_000)});

@@ -317,7 +317,7 @@ async fn asked_of_leads(
         caller,
         &plan,
         Vec::new(),
-        Duration::from_hours(1),
+        Duration::from_secs(60 * 60),
     );
     let asked = sample::raised_for(&rig.record, Some(team.to_plan().unwrap()));
     rig.id = asked.await.unwrap();
@@ -434,7 +434,7 @@ async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
             }
         }
     };
-    let refused = tokio::time::timeout(Duration::from_mins(1), refused);
+    let refused = tokio::time::timeout(Duration::from_secs(60), refused);
     let refused = refused.await.expect("browsers are sent there no more");
     assert_eq!(refused.status, 503);
     assert!(
@@ -596,7 +596,7 @@ async fn only_a_login_whose_time_is_known_is_recent() {
     let issuer = Issuer::start();
     // The issuer does not say when people logged in.
     issuer.sign_in_as("gil", claims(LEADS));
-    let reauth = Some(Duration::from_mins(10));
+    let reauth = Some(Duration::from_secs(10 * 60));
     let (rig, mut browser, question) = at_issuer_lately(&issuer, reauth).await;
     let at = rig.host.clone();
     let back = format!("http://{at}/login/return");

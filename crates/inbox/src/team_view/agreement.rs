@@ -165,7 +165,7 @@ mod tests {
                 ..Plan::caller()
             };
             let asked = ["ada", "bob"].map(str::to_owned).to_vec();
-            let usual = Duration::from_hours(1);
+            let usual = Duration::from_secs(60 * 60);
             let team = Team::new("two", "r", TeamCaller::default(), &plan, asked, usual);
             let team = if is_approval {
                 team.for_approval()

@@ -34,7 +34,7 @@ use crate::people::{Addressee, People};
 use crate::schedule::{Escalation, Schedule};
 
 /// The time for which a question is open where no rule says otherwise.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_hours(24);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The reason for which a rule that excludes the caller refuses a call or a question, where the caller may be any of those who are asked.
 pub const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls; \
      a key says so with `tokens make --for NAME` or `--no-person`";
@@ -361,4 +361,4 @@ impl Plan {
 }
 
 /// The time for which a claim holds where no rule says otherwise.
-const DEFAULT_CLAIM: Duration = Duration::from_mins(15);
+const DEFAULT_CLAIM: Duration = Duration::from_secs(15 * 60);

@@ -24,7 +24,7 @@ pub(super) fn row(id: &str, at: u64) -> Row {
         binding: "same".to_owned(),
         owner: "me".to_owned(),
         exclusive: false,
-        lifecycle: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
+        lifecycle: Lifecycle::ask(asked, Some(asked.after(Duration::from_secs(60)))),
         body: Arc::new(Body {
             server: "s".to_owned(),
             principal: "local".to_owned(),
@@ -542,7 +542,14 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
         subject: format!("s-{caller}"),
         ..TeamCaller::default()
     };
-    let team = Team::new("r", "d", caller, plan, Vec::new(), Duration::from_hours(1));
+    let team = Team::new(
+        "r",
+        "d",
+        caller,
+        plan,
+        Vec::new(),
+        Duration::from_secs(60 * 60),
+    );
     Row {
         team: Some(Box::new(team)),
         ..row(id, at)

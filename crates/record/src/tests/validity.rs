@@ -92,7 +92,7 @@ async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
 async fn an_answer_that_is_too_old_is_not_taken_though_nobody_swept() {
     let record = at_stopped(Arc::new(Memory::default()));
     let id = answered(&record, &local(), &long("Who?")).await;
-    pass(Duration::from_mins(16));
+    pass(Duration::from_secs(16 * 60));
     assert_eq!(record.deliver(&[id]).await.unwrap(), None);
 }
 
@@ -195,10 +195,10 @@ async fn questions_that_ended_long_ago_are_deleted() {
     let record = at_stopped(Arc::new(store));
     let (id, _told) = ask(&record, &long("Who?")).await;
     record.end(&id, Ending::CallEnded).await.unwrap();
-    pass(Duration::from_hours(29 * 24));
+    pass(Duration::from_secs(29 * 24 * 60 * 60));
     record.sweep().await.unwrap();
     assert!(record.find(&id).await.unwrap().is_some());
-    pass(Duration::from_hours(2 * 24));
+    pass(Duration::from_secs(2 * 24 * 60 * 60));
     record.sweep().await.unwrap();
     assert!(record.find(&id).await.unwrap().is_none());
     let links = audit::read(record.store()).await.unwrap();

@@ -24,7 +24,7 @@ use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 const REVISION: Revision = Revision::V2026_07_28;
 
 /// The time that a client may take to come back with what it answers without a person, such as its roots.
-const AT_CLIENT: Duration = Duration::from_mins(10);
+const AT_CLIENT: Duration = Duration::from_secs(10 * 60);
 
 /// A client of this era, as its last request described it.
 pub(super) struct RoundsClient {

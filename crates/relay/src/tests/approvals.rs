@@ -70,7 +70,7 @@ pub(crate) fn people() -> PeopleAsked {
             rule_digest: "d".to_owned(),
             text: "{}".into(),
         },
-        open_for: Duration::from_mins(30),
+        open_for: Duration::from_secs(30 * 60),
         hands_back: false,
     }
 }

@@ -117,7 +117,7 @@ fn too_many_questions_are_refused_with_a_limit_and_no_action() {
     world.server_sends(&push(2, &form));
     let error = refused(&mut world, &form);
     assert_eq!(error["data"]["retryAfterSeconds"], 60, "{error}");
-    world.pass_time(Duration::from_mins(1));
+    world.pass_time(Duration::from_secs(60));
     world.server_sends(&push(4, &form));
     assert_eq!(world.store.len(), 3, "a minute later it may ask again");
 }

@@ -173,9 +173,9 @@ fn a_client_that_does_not_come_back_with_its_roots_holds_no_place_for_a_day() {
     let open = world.open_to_people();
     assert!(world.answer(&open[0], Action::Accept));
     world.run_record();
-    world.pass_time(Duration::from_mins(9));
+    world.pass_time(Duration::from_secs(9 * 60));
     assert_eq!(world.relay.open(), (1, 1));
-    world.pass_time(Duration::from_mins(2));
+    world.pass_time(Duration::from_secs(2 * 60));
     assert_eq!(world.relay.open(), (0, 0));
 }
 

@@ -35,7 +35,7 @@ pub use single_field::Confirm;
 ///     elicit
 ///         .choose("How long should logs be kept?", ["a week", "a month"])
 ///         .key("retention")
-///         .timeout(Duration::from_mins(2))
+///         .timeout(Duration::from_secs(2 * 60))
 ///         .attempts(1)
 ///         .or("a week".to_owned())
 ///         .await

@@ -1,5 +1,6 @@
 //! The parameters that rmcp sends for a question, and the reading of what comes back.
 
+use mcp_elicit_core::text;
 use mcp_elicit_core::wire::{self, Mode, Revision};
 use rmcp::model::ElicitRequestParams;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(crate) fn beginning(message: &str) -> String {
     if message.len() <= LONGEST {
         return message.to_owned();
     }
-    format!("{}...", &message[..message.floor_char_boundary(LONGEST)])
+    format!("{}...", text::beginning(message, LONGEST))
 }
 
 /// Returns what rmcp sends for a question. Tasks use it too.

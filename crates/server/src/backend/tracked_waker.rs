@@ -92,7 +92,7 @@ mod tests {
         assert!(may_be_woken_after(receiver));
         assert!(may_be_woken_after(tokio::task::yield_now()));
         assert!(may_be_woken_after(tokio::time::sleep(
-            std::time::Duration::from_mins(1)
+            std::time::Duration::from_secs(60)
         )));
         assert!(may_be_woken_after(std::future::poll_fn(|context| {
             context.waker().wake_by_ref();

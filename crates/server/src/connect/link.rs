@@ -1,5 +1,7 @@
 //! The sealed content of a link: others cannot read, change or make one.
 
+#[cfg(feature = "oauth")]
+use mcp_elicit_core::text::beginning;
 use serde::{Deserialize, Serialize};
 
 use crate::seal::{self, AssociatedData, Keys, SealError};
@@ -45,8 +47,9 @@ impl LinkToken {
         const MOST: usize = 600;
         let mut ticket = self.clone();
         if ticket.message.len() > MOST {
-            let end = ticket.message.floor_char_boundary(MOST);
-            ticket.message.truncate(end);
+            ticket
+                .message
+                .truncate(beginning(&ticket.message, MOST).len());
             ticket.message.push('…');
         }
         ticket

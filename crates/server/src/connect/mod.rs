@@ -164,7 +164,7 @@ impl fmt::Debug for Connect {
 /// use mcp_elicit_server::seal::Keys;
 ///
 /// let builder: ConnectBuilder = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?;
-/// let connect = builder.keys(Keys::per_process()?).lifetime(Duration::from_mins(5)).build();
+/// let connect = builder.keys(Keys::per_process()?).lifetime(Duration::from_secs(5 * 60)).build();
 /// # let _ = connect;
 /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
 /// ```
@@ -198,7 +198,7 @@ impl Connect {
             server: server.into(),
             base: base.into().trim_end_matches('/').to_owned(),
             keys: Keys::per_process()?,
-            lifetime: Duration::from_mins(10),
+            lifetime: Duration::from_secs(10 * 60),
             visitor: Box::new(visitor),
             clock: Box::new(wall_clock),
             pages: HashMap::new(),
@@ -346,7 +346,7 @@ impl ConnectBuilder {
     /// ```
     /// # use mcp_elicit_server::connect::ConnectBuilder;
     /// # fn short(builder: ConnectBuilder) -> ConnectBuilder {
-    /// builder.lifetime(std::time::Duration::from_mins(2))
+    /// builder.lifetime(std::time::Duration::from_secs(2 * 60))
     /// # }
     /// ```
     #[must_use]

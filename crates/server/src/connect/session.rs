@@ -74,7 +74,7 @@ impl Session {
         Self {
             keys,
             base,
-            lifetime: Duration::from_hours(1),
+            lifetime: Duration::from_secs(60 * 60),
             name,
         }
     }
@@ -84,7 +84,7 @@ impl Session {
     /// ```
     /// # use mcp_elicit_server::connect::Session;
     /// # fn of_a_day(session: Session) -> Session {
-    /// session.lifetime(std::time::Duration::from_hours(24))
+    /// session.lifetime(std::time::Duration::from_secs(24 * 60 * 60))
     /// # }
     /// ```
     #[must_use]
@@ -196,16 +196,16 @@ mod tests {
 
     #[test]
     fn a_session_is_believed_only_where_and_as_long_as_it_was_made_for() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-        let session =
-            Session::new(keys(1), "https://a.example/connect/").lifetime(Duration::from_mins(10));
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(500_000 * 60 * 60);
+        let session = Session::new(keys(1), "https://a.example/connect/")
+            .lifetime(Duration::from_secs(10 * 60));
         let set = session.set_cookie_at("ada@home", now).unwrap();
         let cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
         assert!(!cookie.contains("ada@home"));
         let parts = carrying(&format!("x=y; {cookie}"));
         assert_eq!(session.visitor_at(&parts, now).as_deref(), Some("ada@home"));
         assert_eq!(
-            session.visitor_at(&parts, now + Duration::from_mins(10)),
+            session.visitor_at(&parts, now + Duration::from_secs(10 * 60)),
             None
         );
         let elsewhere = Session::new(keys(1), "https://b.example/connect");

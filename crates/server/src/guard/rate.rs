@@ -61,7 +61,7 @@ mod tests {
     fn a_limit_of_none_is_never_free() {
         assert_eq!(
             Rates::per_minute(0).ask("ada", 5),
-            Err(Duration::from_mins(1))
+            Err(Duration::from_secs(60))
         );
     }
 }

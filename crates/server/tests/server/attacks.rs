@@ -122,12 +122,12 @@ async fn a_state_expires() {
     let settings = person
         .clock
         .settings()
-        .timeout(Duration::from_hours(2))
-        .state_lifetime(Duration::from_hours(1));
+        .timeout(Duration::from_secs(2 * 60 * 60))
+        .state_lifetime(Duration::from_secs(60 * 60));
     let client = person.meet(server(settings)).await;
     let (requests, state) = required(once(&client, &call(AGE)).await.unwrap());
     let retry = retry(&call(AGE), &state, old_enough(&requests));
-    person.clock.advance(Duration::from_hours(1));
+    person.clock.advance(Duration::from_secs(60 * 60));
     let error = once(&client, &retry).await.unwrap_err();
     assert!(error.message.contains("expired"), "{error:?}");
 }

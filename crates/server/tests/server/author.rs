@@ -193,7 +193,7 @@ impl Careless {
 
     #[tool(description = "A step that takes two minutes")]
     async fn long(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        let work = async || tokio::time::sleep(Duration::from_mins(2)).await;
+        let work = async || tokio::time::sleep(Duration::from_secs(2 * 60)).await;
         elicit.step("work", work).await?;
         Ok("done".into())
     }

@@ -180,7 +180,7 @@ where
 async fn the_call_goes_on_when_the_secret_is_stored() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let scene = Scene::of(revision, "ada", |connect, _, url| async move {
-            tokio::time::sleep(Duration::from_mins(2)).await;
+            tokio::time::sleep(Duration::from_secs(2 * 60)).await;
             let (status, page) = open(&connect, &url, Some("ada"), None).await;
             assert_eq!(status, StatusCode::OK);
             for words in [
@@ -263,7 +263,7 @@ async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
     assert_eq!(error.code.0, -32042, "{error:?}");
     let listed = &error.data.unwrap()["elicitations"][0];
     let url = listed["url"].as_str().unwrap();
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(ada.told().is_empty());
     let (status, page) = open(&connect, url, Some("ada"), Some("s3cret")).await;
     assert_eq!(status, StatusCode::OK, "{page}");
@@ -312,7 +312,7 @@ async fn a_link_needs_a_login_time_and_its_seal() {
             open(&connect, &forged, Some("ada"), Some("s")).await.0,
             StatusCode::BAD_REQUEST
         );
-        clock.advance(Duration::from_mins(10));
+        clock.advance(Duration::from_secs(10 * 60));
         assert_eq!(
             open(&connect, &url, Some("ada"), Some("s")).await.0,
             StatusCode::GONE

@@ -272,7 +272,7 @@ impl ClientHandler for ScriptedUser {
                 ElicitResult::new(ElicitationAction::Decline).with_content(content)
             }
             Act::Late(content) => {
-                let late = Duration::from_mins(10);
+                let late = Duration::from_secs(10 * 60);
                 self.clock.advance(late);
                 tokio::time::sleep(late).await;
                 ElicitResult::new(ElicitationAction::Accept).with_content(content)

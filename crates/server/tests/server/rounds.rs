@@ -53,7 +53,7 @@ impl Counter {
 
     #[tool(description = "Waits for something else before it asks")]
     async fn waits(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        tokio::time::sleep(Duration::from_mins(1)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
         elicit.choose("One?", ["a", "b"]).await
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A task that asks one question, and another if the answer is `a`.
 fn spawn(manager: &TaskManager) -> Task {
     let elicit = ScriptedUser::answering([])
-        .under(ServerSettings::default().timeout(Duration::from_mins(1)))
+        .under(ServerSettings::default().timeout(Duration::from_secs(60)))
         .elicit();
     let its = manager.clone();
     manager.spawn(TaskOptions::new(), move |task| {
@@ -97,7 +97,7 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
     let manager = TaskManager::new();
     let task = spawn(&manager);
     asked(&manager, &task).await;
-    tokio::time::sleep(Duration::from_mins(2)).await;
+    tokio::time::sleep(Duration::from_secs(2 * 60)).await;
     let TaskPayload::Failed { error } = payload(&manager, &task).await else {
         panic!("not failed")
     };
@@ -125,20 +125,20 @@ async fn a_question_that_timed_out_is_off_the_list() {
             let late = elicit
                 .confirm("First?")
                 .key("first")
-                .timeout(Duration::from_mins(1))
+                .timeout(Duration::from_secs(60))
                 .await;
             assert!(
                 matches!(late, Err(ElicitError::TimedOut { .. })),
                 "{late:?}"
             );
-            tokio::time::sleep(Duration::from_mins(1)).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
             // The losing branch of a `select!` takes its question along.
             tokio::select! {
                 biased;
                 _ = elicit.confirm("Second?").key("second") => {}
-                () = tokio::time::sleep(Duration::from_mins(1)) => {}
+                () = tokio::time::sleep(Duration::from_secs(60)) => {}
             }
-            tokio::time::sleep(Duration::from_mins(1)).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
             Ok(CallToolResult::success(vec![]))
         })
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The time after which a program counts as hanging. Starting python on a busy machine takes several seconds.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// A command line with its environment.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 
 /// The time that a link that is shown in a terminal waits for its one use.
-const SHOWN_LIFE: Duration = Duration::from_hours(1);
+const SHOWN_LIFE: Duration = Duration::from_secs(60 * 60);
 /// The time that a link that a browser is given waits for it.
-const OPENED_LIFE: Duration = Duration::from_mins(2);
+const OPENED_LIFE: Duration = Duration::from_secs(2 * 60);
 /// The time to wait for the browser, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

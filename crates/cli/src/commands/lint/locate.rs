@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use mcp_elicit_core::text::beginning;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -33,10 +34,7 @@ pub(super) fn broken_at(text: &str) -> Option<Range<usize>> {
         .take(error.line().saturating_sub(1))
         .map(str::len)
         .sum();
-    let mut at = (line_start + error.column().saturating_sub(1)).min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
+    let at = beginning(text, line_start + error.column().saturating_sub(1)).len();
     let width = text[at..].chars().next().map_or(0, char::len_utf8);
     Some(at..at + width)
 }

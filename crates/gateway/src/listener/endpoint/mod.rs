@@ -52,7 +52,7 @@ use response::{DisconnectGuard, Opening, stream, take};
 type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 
 /// The time that a session may be idle before it is ended.
-const IDLE: Duration = Duration::from_hours(1);
+const IDLE: Duration = Duration::from_secs(60 * 60);
 /// The interval of checks that callers may still be served.
 const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 
@@ -140,7 +140,7 @@ impl McpEndpoint {
         }
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_mins(1)).await;
+                tokio::time::sleep(Duration::from_secs(60)).await;
                 let Some(endpoint) = weak.upgrade() else {
                     return;
                 };

@@ -17,7 +17,7 @@ use crate::frame::one_line_of;
 const AT_FIRST: usize = 4 * 1024 * 1024;
 
 /// The time that a body may take to arrive.
-const BODY: Duration = Duration::from_mins(1);
+const BODY: Duration = Duration::from_secs(60);
 
 /// A message of a client, looked at.
 pub(super) struct Message {

@@ -93,7 +93,14 @@ subject = "cy"
         };
         let caller = TeamCaller::default();
         let asked = before.people().named(&plan.ask.to);
-        let team = Team::new("two", "r", caller, plan, asked, Duration::from_hours(1));
+        let team = Team::new(
+            "two",
+            "r",
+            caller,
+            plan,
+            asked,
+            Duration::from_secs(60 * 60),
+        );
         assert_eq!(too_few(&team, before.people()), None);
         let two = file(r#"["ada", "bob"]"#);
         assert_eq!(too_few(&team, two.people()), None);

@@ -370,7 +370,7 @@ impl HttpUpstream {
 const QUEUED: usize = 1_024;
 
 /// The time that a server may take to say whether it accepts an answer, or has a notification.
-const ACCEPTS: Duration = Duration::from_mins(1);
+const ACCEPTS: Duration = Duration::from_secs(60);
 
 /// The delivery of answers that were sent.
 enum Fate {

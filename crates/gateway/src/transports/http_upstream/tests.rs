@@ -310,7 +310,7 @@ impl Rig {
 }
 
 async fn heard(told: &mut UnboundedReceiver<StreamEvent>) -> Value {
-    let told = tokio::time::timeout(Duration::from_mins(1), told.recv()).await;
+    let told = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
     serde_json::from_slice(&told.unwrap().unwrap().frame).unwrap()
 }
 
@@ -449,7 +449,7 @@ impl Decisions for AllApproved {
         let people = PeopleAsked {
             rule: "careful".to_owned(),
             team,
-            open_for: Duration::from_mins(1),
+            open_for: Duration::from_secs(60),
             hands_back: false,
         };
         let edit = Vec::new();
@@ -558,7 +558,7 @@ impl Rig {
                 changes.changed().await.unwrap();
             }
         };
-        tokio::time::timeout(Duration::from_mins(1), found)
+        tokio::time::timeout(Duration::from_secs(60), found)
             .await
             .unwrap()
     }

@@ -62,7 +62,7 @@ fn assert_in_order(written: &mpsc::Receiver<Vec<u8>>, each: usize) {
 fn await_written(pipe: &PipeWriter) {
     let since = clock::now();
     while pipe.unwritten() > 0 {
-        assert!(clock::now().since(since) < Duration::from_mins(1));
+        assert!(clock::now().since(since) < Duration::from_secs(60));
         thread::yield_now();
     }
 }
@@ -85,7 +85,7 @@ fn a_full_pipe_holds_nobody_up_and_the_rest_follows() {
         pipe.flush_waiting();
     }
     let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
-    assert!(pipe.close_within(Duration::from_mins(1)).is_some());
+    assert!(pipe.close_within(Duration::from_secs(60)).is_some());
     thread.join().unwrap();
     assert_eq!(pipe.take_reports(), whole);
 }
@@ -94,7 +94,7 @@ fn a_full_pipe_holds_nobody_up_and_the_rest_follows() {
 fn the_thread_of_a_full_pipe_stays_and_ends_with_the_pipe() {
     let room = Arc::new(AtomicUsize::new(0));
     let pipe = Arc::new(PipeWriter {
-        stay: Duration::from_hours(1),
+        stay: Duration::from_secs(60 * 60),
         ..PipeWriter::new(Box::new(Fills(room.clone())))
     });
     let mut threads = Vec::new();
@@ -108,7 +108,7 @@ fn the_thread_of_a_full_pipe_stays_and_ends_with_the_pipe() {
         await_written(&pipe);
     }
     assert_eq!(threads.len(), 1);
-    assert!(pipe.close_within(Duration::from_mins(1)).is_some());
+    assert!(pipe.close_within(Duration::from_secs(60)).is_some());
     for thread in threads {
         thread.join().unwrap();
     }
@@ -186,7 +186,7 @@ fn frames_of_many_threads_into_a_pipe_that_is_often_full_are_all_written_without
             }
         });
         await_written(&pipe);
-        assert!(pipe.close_within(Duration::from_mins(1)).is_some());
+        assert!(pipe.close_within(Duration::from_secs(60)).is_some());
         assert_in_order(&written, 2_000);
     }
 }
@@ -205,7 +205,7 @@ fn a_full_pipe_is_waited_for_as_long_as_one_wants() {
             room.fetch_add(1, Ordering::SeqCst);
         }
     });
-    assert_eq!(pipe.flush_within(Duration::from_mins(1)), Flushed::All);
+    assert_eq!(pipe.flush_within(Duration::from_secs(60)), Flushed::All);
     assert_eq!(pipe.unwritten(), 0);
     reader.join().unwrap();
 }
@@ -295,6 +295,6 @@ fn frames_of_many_threads_come_out_whole_and_none_is_left() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(pipe.close_within(Duration::from_mins(1)).is_some());
+    assert!(pipe.close_within(Duration::from_secs(60)).is_some());
     assert_in_order(&written, 500);
 }

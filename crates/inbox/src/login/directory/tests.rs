@@ -13,7 +13,7 @@ use super::*;
 use crate::login::table::{Admission, Lifetimes};
 use crate::sample;
 
-const HOUR: Duration = Duration::from_hours(1);
+const HOUR: Duration = Duration::from_secs(60 * 60);
 const FILE: &str = r#"
 [people.ada]
 mail = "ada@example.com"

@@ -376,8 +376,8 @@ mod tests {
             people: rules.people(),
             allow: &[],
             lifetimes: Lifetimes {
-                idle: Duration::from_hours(1),
-                max: Duration::from_hours(1),
+                idle: Duration::from_secs(60 * 60),
+                max: Duration::from_secs(60 * 60),
             },
         };
         let made = logins.log_in(&identity, admission, before, "b", now);
@@ -396,7 +396,7 @@ mod tests {
             added.unwrap().unwrap().id
         };
         let id = add(1);
-        let later = START.after(Duration::from_hours(2));
+        let later = START.after(Duration::from_secs(2 * 60 * 60));
         log_in_at(&logins, &rules, "bob", None, later);
         let table = logins.table().unwrap();
         assert!(
