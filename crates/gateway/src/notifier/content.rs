@@ -76,6 +76,14 @@ fn form(params: &Value) -> Option<Form> {
     Form::from_value(params.get("requestedSchema")?).ok()
 }
 
+/// Returns the title and the description of a form as a whole.
+fn form_texts(params: &Value) -> Vec<String> {
+    let schema = &params["requestedSchema"];
+    let texts = ["title", "description"].into_iter();
+    let texts = texts.filter_map(|name| schema[name].as_str());
+    texts.map(str::to_owned).collect()
+}
+
 /// Questions of the record as channels may know them.
 pub(super) struct Summaries {
     record: Arc<Record>,
@@ -146,6 +154,7 @@ impl Summaries {
             message: message.to_owned(),
             arguments: self.record.arguments(row),
             form: form.map(Arc::new),
+            form_texts: form_texts(&params),
             address: params["url"].as_str().map(str::to_owned),
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),
