@@ -108,7 +108,8 @@ impl Summaries {
     }
 
     /// Returns `true` if this question can be answered on its page only: answers that others entered are to be confirmed, the login
-    /// must be young, a credential is asked for, messages may not show the question, or answers count from pages only.
+    /// must be young, a credential is asked for, messages may not show the question, it may be for one of several calls, which the page
+    /// lists, or answers count from pages only.
     pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
         let quorum = team.quorum();
         let hides_answers = match quorum.state() {
@@ -120,6 +121,7 @@ impl Summaries {
         hides_answers
             || quorum.needs_recent_login()
             || team.reveal == Reveal::Minimal
+            || !row.body.others.is_empty()
             || (self.pages_only)()
             || self.questions.readable(row).is_none_or(|readable| {
                 let warnings = view::warnings(&readable.question);
