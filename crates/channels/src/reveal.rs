@@ -404,14 +404,15 @@ mod tests {
 
     #[test]
     fn a_text_that_is_cut_is_known_to_be() {
-        let is_cut = |change: fn(&mut Summary, String), length: usize| {
+        type Change = fn(&mut Summary, String);
+        let is_cut = |change: Change, length: usize| {
             let mut long = summary("{}");
             change(&mut long, "x".repeat(length));
             Revealed::new(&notice(long, Event::Asked, Reveal::Arguments)).is_cut()
         };
         let name = sanitize::LABEL;
         let text = sanitize::DESCRIPTION;
-        let cases: [(fn(&mut Summary, String), usize); 5] = [
+        let cases: [(Change, usize); 5] = [
             (|summary, text| summary.server = text, name),
             (|summary, text| summary.tool = Some(text), name),
             (|summary, text| summary.caller.name = text, name),
@@ -422,7 +423,7 @@ mod tests {
             assert!(!is_cut(change, most) && is_cut(change, most + 1));
         }
         // Quotes and escapes count, too.
-        let quoted: fn(&mut Summary, String) = |summary, text| summary.tool = Some(text + "\n");
+        let quoted: Change = |summary, text| summary.tool = Some(text + "\n");
         assert!(is_cut(quoted, name - 1));
     }
 
