@@ -29,7 +29,6 @@ mod lost_keys;
 #[cfg(test)]
 mod people_tests;
 pub mod record_question_store;
-pub mod refusals;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;
