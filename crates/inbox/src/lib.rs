@@ -23,6 +23,7 @@ pub mod client;
 mod concurrent_starts;
 pub mod desktop_notice;
 pub mod direct_record;
+mod drafts;
 pub mod login;
 #[cfg(test)]
 mod lost_keys;
