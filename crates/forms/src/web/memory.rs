@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::clock;
 use super::question_store::{
-    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
+    Ended, Ending, Kept, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion, SubmitResult,
 };
 use super::viewer::{OnlyViewer, Viewer as _};
@@ -183,11 +183,11 @@ impl QuestionStore for Questions {
         _viewer: &OnlyViewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> Result<(), QuestionStoreError> {
+    ) -> Result<Kept, QuestionStoreError> {
         if let Some(waiting) = self.lists().waiting.get_mut(id) {
             waiting.draft = Some(draft);
         }
-        Ok(())
+        Ok(Kept::Done)
     }
 
     async fn submit(

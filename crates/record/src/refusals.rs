@@ -1,12 +1,16 @@
-//! Refusals that anybody can cause, without a login or a key: the audit and the log have so many a minute, and how many were left out.
+//! Refusals that anybody can cause at will: the audit and the log have so many a minute, and how many were left out.
 
 use std::sync::{Mutex, PoisonError};
 
+use indexmap::IndexMap;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::rate::RateWindow;
 
 /// The most refusals of one kind that are written down in a minute.
 pub const A_MINUTE: usize = 30;
+
+/// The most people of whom refusals are counted at once.
+const MOST_PEOPLE: usize = 1_000;
 
 /// The refusals of one kind.
 pub struct Refusals(Mutex<Counted>);
@@ -52,6 +56,24 @@ impl Refusals {
     }
 }
 
+/// The refusals of each person, who has so many a minute for themselves.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalsOfEach(Mutex<IndexMap<String, Refusals>>);
+
+impl RefusalsOfEach {
+    /// Counts one more of this person, as [`Refusals::count`] does. Of too many people, those who came first are counted anew.
+    pub(crate) fn count(&self, person: &str, now: Timestamp) -> Option<u64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = all.get(person) {
+            return own.count(now);
+        }
+        if all.len() >= MOST_PEOPLE {
+            all.shift_remove_index(0);
+        }
+        all.entry(person.to_owned()).or_default().count(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +90,20 @@ mod tests {
         }
         assert_eq!(refusals.count(at(61_000)), Some(5));
         assert_eq!(refusals.count(at(61_000)), Some(0));
+    }
+
+    #[test]
+    fn each_person_has_a_number_of_their_own() {
+        let refusals = RefusalsOfEach::default();
+        let at = Timestamp::from_millis(1_000);
+        for _ in 0..A_MINUTE {
+            assert_eq!(refusals.count("ada", at), Some(0));
+        }
+        assert_eq!(refusals.count("ada", at), None);
+        assert_eq!(refusals.count("bob", at), Some(0));
+        for number in 0..2 * MOST_PEOPLE {
+            assert_eq!(refusals.count(&number.to_string(), at), Some(0));
+        }
+        assert_eq!(refusals.0.lock().unwrap().len(), MOST_PEOPLE);
     }
 }
