@@ -1,5 +1,5 @@
-//! The code of `docs/server.md` is code: all of it stands in here, word for word, compiles and runs. What the guide
-//! says of `connect` stands in `examples/connect_account.rs`.
+//! The code of `docs/server.md`, of the project's README and of this crate's is code: all of it stands in here, word for
+//! word, compiles and runs. What the guide says of `connect` stands in `examples/connect_account.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -76,6 +76,64 @@ impl Branches {
 
 #[tool_handler]
 impl ServerHandler for Branches {}
+
+/// The tool of the project's README.
+mod readme {
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Target {
+        environment: Environment,
+    }
+
+    #[derive(Deserialize, JsonSchema, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Environment {
+        Staging,
+        Production,
+    }
+
+    impl std::fmt::Display for Environment {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(match self {
+                Self::Staging => "staging",
+                Self::Production => "production",
+            })
+        }
+    }
+
+    struct Deployer;
+
+    #[tool_router]
+    #[rustfmt::skip]
+    impl Deployer {
+        #[tool(description = "Deploy the current build")]
+        async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
+            let target: Target = elicit.form("Which environment should I deploy to?").await?;
+            if target.environment == Environment::Production {
+                elicit.confirm("Deploy to production?").await?;
+            }
+            Ok(format!("going to {}", target.environment))
+        }
+    }
+
+    #[tool_handler]
+    impl ServerHandler for Deployer {}
+
+    #[tokio::test]
+    async fn production_is_confirmed_and_staging_is_not() {
+        let chosen = |environment| ScriptedAnswer::accept(json!({ "environment": environment }));
+        for (answers, questions) in [
+            (vec![chosen("production"), ScriptedAnswer::yes()], 2),
+            (vec![chosen("staging")], 1),
+        ] {
+            let person = ScriptedUser::answering(answers);
+            let said = person.run(|elicit| Deployer.deploy(elicit));
+            said.await.unwrap().unwrap();
+            assert_eq!(person.asked().len(), questions);
+        }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 struct Stay {
@@ -297,9 +355,13 @@ fn bare(code: &str) -> String {
 }
 
 #[test]
-fn all_the_code_of_the_guide_is_in_here() {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/server.md");
-    let guide = std::fs::read_to_string(guide).unwrap();
+fn all_the_code_of_the_guide_and_of_the_readmes_is_in_here() {
+    let guide = [
+        include_str!("../../../docs/server.md"),
+        include_str!("../../../README.md"),
+        include_str!("../README.md"),
+    ]
+    .join("\n");
     let here = bare(include_str!("guide.rs")) + &bare(include_str!("../examples/served.rs"));
     let mut seen = 0;
     for block in guide.split("```rust\n").skip(1) {
@@ -315,5 +377,5 @@ fn all_the_code_of_the_guide_is_in_here() {
             seen += 1;
         }
     }
-    assert!(seen >= 6, "the guide lost its code: {seen}");
+    assert!(seen >= 8, "the guide lost its code: {seen}");
 }
