@@ -5,10 +5,10 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, message};
 use serde_json::value::RawValue;
 
-use crate::asks::{Ask, ClientReply, Origin};
-use crate::calls::Call;
-use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
+use crate::parts::asks::{Ask, ClientReply, Origin};
+use crate::parts::calls::Call;
+use crate::parts::deliveries::Waiting;
 use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, Timer, Timestamp};
 
 impl Relay {
@@ -56,7 +56,7 @@ impl Relay {
     /// The client answered: the record decides whether it was the first.
     pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
         if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
-            self.outbox.push(Effect::Submit {
+            self.effects.push(Effect::Submit {
                 question: key,
                 record,
                 outcome,
@@ -69,7 +69,7 @@ impl Relay {
         for key in &questions {
             records.extend(self.asks.get_mut(*key).and_then(Ask::begin_delivery));
         }
-        self.outbox
+        self.effects
             .push(Effect::BeginDelivery { questions, records });
     }
 
@@ -88,7 +88,7 @@ impl Relay {
                     let waits = call.map(|call| Waiting::new(call, question.is_reusable()));
                     let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
                     let frame = reply_frame(id, &reply, question.own_reply(&reply));
-                    self.outbox.send_to_server(frame, None, delivery);
+                    self.effects.send_to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
@@ -178,7 +178,7 @@ impl Relay {
                 .take_question(key)
                 .and_then(|question| question.record().map(str::to_owned))
         {
-            self.outbox.push(Effect::End { record, ending });
+            self.effects.push(Effect::End { record, ending });
         }
     }
 
@@ -229,7 +229,7 @@ impl Relay {
         }
         if let Some(record) = question.record().filter(|_| tell) {
             let record = record.to_owned();
-            self.outbox.push(Effect::End { record, ending });
+            self.effects.push(Effect::End { record, ending });
         }
         self.hold_ends(&question);
         Some(question)

@@ -1,5 +1,5 @@
 //! Which call a pushed question is for. A stream of its own says so, and so does being the only call with the server; where
-//! neither does ([`turns`](crate::turns) says when), the question may be for any of several calls.
+//! neither does ([`turns`](crate::parts::turns) says when), the question may be for any of several calls.
 //!
 //! An answer finds its question by the question's own id, so no guess brings an answer to the wrong call. But such a question
 //! is never asked in one of the calls, its answer is never used again, whoever is asked is told of all of them, and all are
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
 
-use crate::asks::{Ask, Attribution};
-use crate::calls::Call;
+use crate::parts::asks::{Ask, Attribution};
+use crate::parts::calls::Call;
 use crate::{AskId, AskedVia, CallId, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.

@@ -1,215 +1,229 @@
-//! The queue of calls that wait for their turn with the server: its bound, and when it is looked at.
-//!
-//! The turn of a call depends on its target and on [`TurnState`] alone. While that is the same, every call of the queue waits on, so the
-//! queue is not looked at.
+//! Calls that go to the server in turn: those that have to wait do so here.
 
-use std::collections::BTreeMap;
+use bytes::Bytes;
+use mcp_elicit_core::wire::{Capability, Mode};
+use serde_json::json;
 
-use mcp_elicit_core::wire::Capability;
+use crate::frame_edit::ErrorResponse;
+use crate::parts::call_queue::{TurnMarks, TurnState};
+use crate::parts::calls::Call;
+use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
+use crate::settings::Audience;
+use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
 
-use crate::turns::{OtherCalls, Rule};
-use crate::{CallId, CallKind};
-
-/// The counts and settings that change whenever the turn of a call may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TurnMarks {
-    /// The rule in force.
-    pub(crate) rule: Rule,
-    /// The modes that the client shows itself.
-    pub(crate) shown: Capability,
-    /// Rises when a tool is seen to ask, or no longer suspected.
-    pub(crate) habits: u64,
-    /// Rises when the server is done with a call.
-    pub(crate) calls: u64,
-    /// Rises when a question comes up or ends.
-    pub(crate) questions: u64,
-}
-
-/// Everything that the turn of a call depends on, except its own target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TurnState {
-    marks: TurnMarks,
-    others: OtherCalls,
-}
-
-impl TurnState {
-    /// The state with these marks, beside these calls.
-    pub(crate) fn new(marks: TurnMarks, others: OtherCalls) -> Self {
-        Self { marks, others }
-    }
-
-    /// Returns `true` where every call has the same turn in the other state.
-    fn is_like(&self, other: &Self) -> bool {
-        let settings = |state: &Self| (state.marks.rule, state.marks.shown, state.marks.habits);
-        settings(self) == settings(other) && self.others == other.others
-    }
-}
-
-/// The kind and the name or URI of a call that waits.
-type Target = (CallKind, String);
-
-/// The calls that wait for their turn. Keys rise with time, so their order is that in which the calls came.
-pub(crate) struct CallQueue {
-    most: usize,
-    waiting: BTreeMap<CallId, Target>,
-    /// Calls that nobody waits for: they are started when they are made again.
-    left: BTreeMap<CallId, Target>,
-    /// The state in which each call of `waiting` was last found to wait.
-    looked_at: Option<TurnState>,
-}
-
-impl CallQueue {
-    /// An empty queue of at most so many calls.
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            most,
-            waiting: BTreeMap::new(),
-            left: BTreeMap::new(),
-            looked_at: None,
+impl Relay {
+    /// The modes in which a pushed client shows questions itself.
+    pub(crate) fn shown_by_client(&self) -> Capability {
+        match self.settings.answer_with {
+            Audience::Auto | Audience::Client => self.client.capability(None),
+            Audience::People => Capability::NONE,
         }
     }
 
-    /// Returns the number of calls that may wait.
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
+    pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
+        let rule = self.rule();
+        if self.turns.are_free(rule) {
+            return false;
+        }
+        let Some((kind, target)) = self.calls.get(key).and_then(Call::target) else {
+            return false;
+        };
+        let others = self.others_of(Some(key), rule);
+        let shown = self.shown_by_client();
+        let turn = self.turns.turn_of(rule, kind, &target, shown, others);
+        if let (Turn::Own | Turn::Shared, Some(call)) = (turn, self.calls.get_mut(key)) {
+            call.set_turn(turn == Turn::Own);
+        }
+        turn == Turn::Waits
     }
 
-    /// Returns `true` while no more calls may wait.
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.most
+    /// Returns the calls beside this one in which the server may be asking, as far as a turn depends on them.
+    fn others_of(&self, key: Option<CallId>, rule: Rule) -> OtherCalls {
+        if rule == Rule::Free {
+            return OtherCalls::NONE;
+        }
+        let others = self.calls.asking().filter(|(other, _)| Some(*other) != key);
+        let others = others.map(|(_, call)| OtherCall {
+            is_at_its_turn: self.is_at_its_turn(call),
+            waits_for_answer: call.may_wait_for_answer(),
+        });
+        OtherCalls::of(rule, others)
     }
 
-    /// Adds a call, newer than all others, that has to wait in this state.
-    pub(crate) fn push(&mut self, call: CallId, target: Target, state: TurnState) {
-        let is_first = self.waiting.is_empty();
-        let same = self.looked_at.is_some_and(|last| last.is_like(&state));
-        self.looked_at = (is_first || same).then_some(state);
-        self.waiting.insert(call, target);
+    /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
+    /// may be, its question.
+    fn is_at_its_turn(&self, call: &Call) -> bool {
+        let asks_a_person = |key: AskId| {
+            let question = self.asks.get(key);
+            question.is_some_and(|question| question.via() == AskedVia::People)
+        };
+        call.has_turn() || call.possible_asks().any(asks_a_person)
     }
 
-    /// Removes a call.
-    pub(crate) fn remove(&mut self, call: CallId) {
-        self.waiting.remove(&call);
-        self.left.remove(&call);
+    /// The call waits for its turn; a client that waits long gets it handed back. It is refused where too many wait.
+    pub(crate) fn enqueue(&mut self, frame: ClientFrame<'_>, key: CallId) -> ClientForward {
+        let now = frame.at();
+        if self.turns.queue().is_full()
+            && let Some(oldest) = self.turns.queue().oldest_left()
+        {
+            // The server knows nothing of it: made again, it starts anew.
+            self.drop_unattended(now, oldest);
+        }
+        let target = self.calls.get(key).and_then(Call::target);
+        let Some(target) = target.filter(|_| !self.turns.queue().is_full()) else {
+            self.calls.end_upstream(key);
+            self.remove_call(key);
+            return self.reject(frame, &self.too_many_wait());
+        };
+        let (marks, rule) = (self.turn_marks(), self.rule());
+        let state = TurnState::new(marks, self.others_of(Some(key), rule));
+        if let Some(call) = self.calls.get_mut(key) {
+            call.enqueue(now, Bytes::copy_from_slice(frame.text().as_bytes()));
+        }
+        self.turns.queue_mut().push(key, target, state);
+        self.hold_queued(now, key);
+        ClientForward::Handled
     }
 
-    /// The client of a call waits no longer.
-    pub(crate) fn leave(&mut self, call: CallId) {
-        if let Some(target) = self.waiting.remove(&call) {
-            self.left.insert(call, target);
+    /// The refusal of a call that would have to wait beside as many as may.
+    fn too_many_wait(&self) -> ErrorResponse {
+        let (server, most) = (self.shown_server(), self.turns.queue().most());
+        let why = format!(
+            "the server {server} is at work on another call, and {most} calls of this session wait for their turn, which is the most; \
+             this call was not made: make it again when one of them has ended"
+        );
+        let data = json!({"limit": "waiting-calls", "most": most});
+        ErrorResponse::new(-32000, why).with_data(data)
+    }
+
+    /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
+    /// comes soon.
+    pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
+        let hold = self.hold_time();
+        if let Some(call) = self.calls.get_mut(key) {
+            call.learn_token();
+            let is_waited_for = call.stream().is_some();
+            self.holds
+                .begin_quietly(now, key, is_waited_for, hold, &mut self.timers);
         }
     }
 
-    /// A client waits for a call again, which has its old place.
-    pub(crate) fn come_back(&mut self, call: CallId) {
-        if let Some(target) = self.left.remove(&call) {
-            self.waiting.insert(call, target);
-            self.looked_at = None;
-        }
-    }
-
-    /// Returns the oldest call that nobody waits for.
-    pub(crate) fn oldest_left(&self) -> Option<CallId> {
-        self.left.keys().next().copied()
-    }
-
-    /// Returns the first call after this one whose client waits, with its target; the oldest where there is none before.
-    pub(crate) fn next_after(&self, last: Option<CallId>) -> Option<(CallId, &Target)> {
-        let from = last.map_or(CallId(0), |last| CallId(last.0 + 1));
-        let (key, target) = self.waiting.range(from..).next()?;
-        Some((*key, target))
-    }
-
-    /// Returns the calls whose clients wait, oldest first.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = CallId> {
-        self.waiting.keys().copied()
-    }
-
-    /// Returns `true` while a client waits for a call of the queue.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Returns `true` while the queue has no call.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the number of calls.
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + self.left.len()
-    }
-
-    /// Returns `true` if nothing has changed since these marks that a call could wait for.
-    pub(crate) fn is_as_at(&self, marks: &TurnMarks) -> bool {
-        self.looked_at.is_some_and(|last| last.marks == *marks)
-    }
-
-    /// Notes the state. Returns `true` if some call may have another turn in it.
-    pub(crate) fn must_look(&mut self, state: TurnState) -> bool {
-        let last = self.looked_at.replace(state);
-        !last.is_some_and(|last| last.is_like(&state))
-    }
-
-    /// Notes that all calls that still wait do so in this state.
-    pub(crate) fn looked_at(&mut self, state: TurnState) {
-        self.looked_at = Some(state);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn marks(calls: u64) -> TurnMarks {
+    /// Returns the marks that change whenever the turn of a call that waits may change.
+    fn turn_marks(&self) -> TurnMarks {
         TurnMarks {
-            rule: Rule::Single,
-            shown: Capability::NONE,
-            habits: 0,
-            calls,
-            questions: 0,
+            rule: self.rule(),
+            shown: self.shown_by_client(),
+            habits: self.turns.habits(),
+            calls: self.calls.ended(),
+            questions: self.asks.changes(),
         }
     }
 
-    fn state(calls: u64, others: OtherCalls) -> TurnState {
-        TurnState::new(marks(calls), others)
+    /// Calls whose turn it is go to the server, as far as they may by now. The queue is looked at only after a change of something that a
+    /// call waits for.
+    pub(crate) fn next_turns(&mut self, now: Timestamp) {
+        while self.turns.queue().has_waiting() {
+            let marks = self.turn_marks();
+            if self.turns.queue().is_as_at(&marks) {
+                return;
+            }
+            let state = TurnState::new(marks, self.others_of(None, marks.rule));
+            if self.turns.queue_mut().must_look(state) {
+                self.look_at_queue(now, marks);
+            }
+        }
     }
 
-    fn push(queue: &mut CallQueue, key: u64, state: TurnState) {
-        queue.push(CallId(key), (CallKind::Tool, "t".to_owned()), state);
+    /// Gives each call of the queue its turn, if it has one by now.
+    fn look_at_queue(&mut self, now: Timestamp, marks: TurnMarks) {
+        let TurnMarks { rule, shown, .. } = marks;
+        let mut others = self.others_of(None, rule);
+        let mut last = None;
+        while let Some((key, (kind, target))) = self.turns.queue().next_after(last) {
+            last = Some(key);
+            let turn = self.turns.turn_of(rule, *kind, target, shown, others);
+            if turn == Turn::Waits {
+                continue;
+            }
+            self.turns.queue_mut().remove(key);
+            // One that takes no turn changes nothing for the others.
+            if !self.starts_at_its_turn(now, key, turn) || turn != Turn::NotTaken {
+                others = self.others_of(None, rule);
+            }
+        }
+        self.turns
+            .queue_mut()
+            .looked_at(TurnState::new(marks, others));
     }
 
-    #[test]
-    fn a_queue_is_looked_at_only_when_a_call_may_have_another_turn() {
-        let (busy, free) = (OtherCalls::BUSY, OtherCalls::NONE);
-        let mut queue = CallQueue::new(2);
-        push(&mut queue, 1, state(5, busy));
-        assert!(queue.is_as_at(&marks(5)));
-        assert!(!queue.is_as_at(&marks(6)));
-        assert!(!queue.must_look(state(6, busy)), "the others are the same");
-        assert!(queue.is_as_at(&marks(6)));
-        assert!(queue.must_look(state(7, free)));
-        // Nothing is known of a call that came in another state than the last.
-        push(&mut queue, 2, state(7, busy));
-        assert!(!queue.is_as_at(&marks(7)));
-        assert!(queue.must_look(state(7, busy)));
-        assert!(queue.is_full());
+    /// A call that has waited goes to the server. `false` where the rules stop it.
+    fn starts_at_its_turn(&mut self, now: Timestamp, key: CallId, turn: Turn) -> bool {
+        let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
+            return false;
+        };
+        if let Turn::Own | Turn::Shared = turn {
+            call.set_turn(turn == Turn::Own);
+        }
+        if self.stops_at_its_turn(now, key) {
+            return false;
+        }
+        self.end_hold(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        call.dequeue();
+        if let Some(frame) = call.frame().map(str::to_owned) {
+            let delivery = self.approvals.take_delivery(key);
+            self.effects.send_to_server(frame, Some(key), delivery);
+        }
+        true
     }
 
-    #[test]
-    fn a_call_that_is_left_keeps_its_place_and_counts() {
-        let mut queue = CallQueue::new(2);
-        push(&mut queue, 1, state(0, OtherCalls::BUSY));
-        push(&mut queue, 2, state(0, OtherCalls::BUSY));
-        queue.leave(CallId(1));
-        assert_eq!(queue.waiting().collect::<Vec<_>>(), [CallId(2)]);
-        assert_eq!(queue.oldest_left(), Some(CallId(1)));
-        assert!(queue.is_full());
-        queue.come_back(CallId(1));
-        assert_eq!(queue.waiting().collect::<Vec<_>>(), [CallId(1), CallId(2)]);
-        assert!(!queue.is_as_at(&marks(0)), "it may go by now");
-        queue.remove(CallId(1));
-        queue.remove(CallId(2));
-        assert!(queue.is_empty());
+    /// Returns `true` if a call of the queue could go to the server now.
+    #[cfg(test)]
+    pub(crate) fn holds_up_a_call(&self) -> bool {
+        let (rule, shown) = (self.rule(), self.shown_by_client());
+        let others = self.others_of(None, rule);
+        let waits = |key: CallId| {
+            let call = self.calls.get(key).filter(|call| call.is_queued());
+            let target = call.and_then(Call::target);
+            target.is_some_and(|(kind, target)| {
+                self.turns.turn_of(rule, kind, &target, shown, others) == Turn::Waits
+            })
+        };
+        !self.turns.queue().waiting().all(waits)
+    }
+
+    /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
+    pub(crate) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
+        if self.settings.server_streams || self.shown_by_client().has(mode) {
+            return;
+        }
+        let is_certain = calls.len() == 1;
+        for key in calls {
+            let Some(call) = self.calls.get_mut(*key) else {
+                continue;
+            };
+            let Some((kind, target)) = call.target() else {
+                continue;
+            };
+            if is_certain {
+                call.seen_asking();
+            }
+            self.turns.saw_asking(kind, &target, mode, is_certain);
+        }
+    }
+
+    /// The server is done with a call: had it its turn and did not ask, it is suspected no longer.
+    pub(crate) fn turn_ends(&mut self, key: CallId) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.end_turn()
+            && let Some((kind, target)) = call.target()
+        {
+            self.turns.did_not_ask(kind, &target);
+        }
     }
 }

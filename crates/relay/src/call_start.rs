@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::wire::Capability;
 
-use crate::retries::RetryAnswers;
+use crate::parts::retry_answers::RetryAnswers;
 use crate::{CallKind, DeliveryId};
 
 /// A request of the client that is to start at the server.

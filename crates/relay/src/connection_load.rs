@@ -4,8 +4,9 @@ use bytes::Bytes;
 use mcp_elicit_core::wire::Id;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
-use crate::turns::Rule;
-use crate::{CallId, CallKind, Relay, StreamId, Timestamp, calls};
+use crate::parts::calls;
+use crate::parts::turns::Rule;
+use crate::{CallId, CallKind, Relay, StreamId, Timestamp};
 
 impl Relay {
     /// Since when the oldest call waits that another connection with the server could take.

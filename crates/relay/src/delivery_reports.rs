@@ -1,7 +1,7 @@
 //! Reports of the transport: the server has accepted answers, has refused them, or nobody can say.
 
-use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
+use crate::parts::deliveries::Waiting;
 use crate::{DeliveryId, Effect, Relay, Timestamp};
 
 impl Relay {
@@ -21,7 +21,7 @@ impl Relay {
             "the server {} did not accept the person's answer: {why}. {next}",
             self.shown_server()
         );
-        self.outbox.push(Effect::DeliveryRefused { records, why });
+        self.effects.push(Effect::DeliveryRefused { records, why });
         self.ends_waiting(now, waits, &words);
     }
 
@@ -36,7 +36,7 @@ impl Relay {
              The answer is not sent again",
             self.shown_server()
         );
-        self.outbox.push(Effect::InDoubt { records, why });
+        self.effects.push(Effect::InDoubt { records, why });
         self.ends_waiting(now, waits, &words);
     }
 

@@ -1,229 +1,265 @@
-//! The state of finding out which era the server speaks: what was asked, and what follows from each answer.
+//! Finding out which era the server speaks.
+//!
+//! The client's own opening goes up first. A refusal leads to the other era's question, unless it may be about the client's words:
+//! then the gateway asks in its own, since a client does not decide what its server is. Silence leads to the other question as well, but
+//! the first stays open, since a server that starts slowly answers both. A server that does not survive
+//! `server/discover` is started anew and asked with `initialize`.
 
-use mcp_elicit_core::wire::{Envelope, Id, Revision};
-use serde_json::value::RawValue;
+use mcp_elicit_core::wire::{Id, Revision, members, message, method};
+use serde_json::json;
 
-use crate::StreamId;
+use crate::asking_frames::{asks_in_rounds, wants_links};
+use crate::era::Server;
+use crate::frame_edit::ErrorResponse;
+use crate::negotiation::declare;
+use crate::parts::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
+use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
-/// The first request of a conversation, by the era that it asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProbeRequest {
-    /// `initialize`: the pushed era.
-    Initialize,
-    /// `server/discover`: the rounds era.
-    Discover,
-}
-
-/// The message of the client that opened the conversation.
-#[derive(Clone)]
-pub(crate) enum Opening {
-    /// The client's `initialize`, asking for this revision.
-    Initialize {
-        stream: StreamId,
-        id: Id,
-        revision: String,
-    },
-    /// The client's `server/discover`.
-    Discover { stream: StreamId, id: Id },
-    /// Some other request of the rounds era, which waits.
-    Request,
-}
-
-impl Opening {
-    /// Returns the request that goes out first for it.
-    fn first(&self) -> ProbeRequest {
-        match self {
-            Self::Initialize { .. } => ProbeRequest::Initialize,
-            Self::Discover { .. } | Self::Request => ProbeRequest::Discover,
-        }
-    }
-}
-
-/// The words in which the server was asked with `server/discover`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Words {
-    /// The gateway's own, so far as it was asked so at all.
-    Own,
-    /// The client's, which name 2026-07-28.
-    Clients,
-    /// The client's, which do not: a refusal may be about them alone.
-    ClientsOther,
-}
-
-/// The code with which a server says that it does not know a method.
-const NO_METHOD: i64 = -32601;
-
-impl Words {
-    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's words and not about the server.
-    fn may_be_refused(self, error: &str) -> bool {
-        let code = Envelope::parse_within(error.as_bytes(), usize::MAX);
-        let code = code.ok().and_then(|all| all.error_code());
-        match self {
-            Self::Own => false,
-            Self::Clients => code != Some(NO_METHOD),
-            Self::ClientsOther => true,
-        }
-    }
-}
-
-/// A server that is being asked for its era.
-pub(crate) struct EraProbe {
-    /// The requests that are not answered yet, by the ids that they went out with.
-    open: Vec<(Id, ProbeRequest)>,
-    /// `true` if both eras were asked.
-    both: bool,
-    /// `true` if the server was started anew over it.
-    restarted: bool,
-    opening: Opening,
-    words: Words,
-    /// The first error that came.
-    refusal: Option<String>,
-    /// The client's own revision and params, where the server was asked for a newer one first.
-    older: Option<(Revision, Box<RawValue>)>,
-}
-
-/// The next step after the server has refused a request, or has not answered it.
-pub(crate) enum AfterRefusal {
-    /// The server does not negotiate: it is asked for the client's own revision, with the client's params.
-    AskOlder(EraProbe, Revision, Box<RawValue>),
-    /// Another request is not answered yet.
-    Wait(EraProbe),
-    /// A refusal that may be about the client's words: the server is asked the same in the gateway's own.
-    AskAgain(EraProbe),
-    /// The era that was not asked yet is asked.
-    AskOther(EraProbe),
-    /// The server speaks neither; the first error that it gave, if it gave one.
-    Failed(Opening, Option<String>),
-}
-
-impl EraProbe {
-    /// The client's own opening goes out under this id.
-    pub(crate) fn new(id: Id, opening: Opening) -> Self {
-        Self {
-            open: vec![(id, opening.first())],
-            both: false,
-            restarted: false,
-            opening,
-            words: Words::Own,
-            refusal: None,
-            older: None,
-        }
+impl Relay {
+    /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
+    pub(crate) fn begin_probe(&mut self, now: Timestamp) {
+        let id = self.new_id();
+        let (probe, request) = EraProbe::for_request(id.clone(), self.settings.is_pushed);
+        self.send_probe(now, probe, &id, request);
     }
 
-    /// A request waits for the server's era, which is asked for under this id; `is_pushed` where it is known already.
-    pub(crate) fn for_request(id: Id, is_pushed: bool) -> (Self, ProbeRequest) {
-        let mut probe = Self::new(id.clone(), Opening::Request);
-        if is_pushed {
-            probe.open = vec![(id, ProbeRequest::Initialize)];
-            probe.both = true;
-            return (probe, ProbeRequest::Initialize);
-        }
-        (probe, ProbeRequest::Discover)
+    /// Asks in the era that was not asked yet.
+    fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
+        let id = self.new_id();
+        let request = probe.ask_other(id.clone());
+        self.send_probe(now, probe, &id, request);
     }
 
-    /// Notes that the server is asked in the client's own words; `names_revision` where they name 2026-07-28.
-    pub(crate) fn in_clients_words(self, names_revision: bool) -> Self {
-        let words = if names_revision {
-            Words::Clients
-        } else {
-            Words::ClientsOther
+    pub(crate) fn send_probe(
+        &mut self,
+        now: Timestamp,
+        probe: EraProbe,
+        id: &Id,
+        step: ProbeRequest,
+    ) {
+        let frame = match step {
+            ProbeRequest::Discover => {
+                let params = json!({"_meta": self.probe_meta()});
+                self.timers
+                    .set(now.after(self.settings.probe), Timer::Probe);
+                message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
+            }
+            ProbeRequest::Initialize => {
+                let revision = Revision::LATEST_PUSHED;
+                let capabilities = self.client.capabilities_in_session();
+                let params = json!({
+                    "protocolVersion": revision.as_str(),
+                    "capabilities": declare(capabilities, self.declared(), revision),
+                    "clientInfo": self.client.info_or_own(),
+                });
+                message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
+            }
         };
-        Self { words, ..self }
+        self.server = Server::probing(probe);
+        self.tell_server(frame, None);
     }
 
-    /// Keeps the client's own revision and params: the server is asked for a newer one first.
-    pub(crate) fn with_older(self, revision: Revision, params: Box<RawValue>) -> Self {
-        Self {
-            older: Some((revision, params)),
-            ..self
-        }
-    }
-
-    /// Returns the message that opened the conversation.
-    pub(crate) fn opening(&self) -> &Opening {
-        &self.opening
-    }
-
-    /// Ends the request that went out under this id. Returns what it was.
-    pub(crate) fn answered(&mut self, id: &Id) -> Option<ProbeRequest> {
-        let at = self.open.iter().position(|(open, _)| open == id)?;
-        Some(self.open.remove(at).1)
-    }
-
-    /// Notes that the era that was not asked yet is asked under this id. Returns how.
-    pub(crate) fn ask_other(&mut self, id: Id) -> ProbeRequest {
-        let request = match self.opening.first() {
-            ProbeRequest::Initialize => ProbeRequest::Discover,
-            ProbeRequest::Discover => ProbeRequest::Initialize,
+    /// Takes the server's answer to an opening; gives it back when it is none.
+    pub(crate) fn probe_answered(
+        &mut self,
+        now: Timestamp,
+        id: &Id,
+        frame: Frame<'_>,
+    ) -> Option<ServerForward> {
+        let step = self.server.probe_mut()?.answered(id)?;
+        let probe = self.server.take_probe()?;
+        self.timers.cancel(Timer::Probe);
+        let forward = match frame.part(FramePart::Result) {
+            // No rule speaks of an opening, so that it asks nothing where rules decide.
+            Some(_) if self.settings.decisions.is_some() && asks_in_rounds(frame) => {
+                self.probe_refused(now, probe, None)
+            }
+            Some(result) => self.era_found(&probe, step, id, frame, result.to_owned()),
+            None => self.probe_refused(now, probe, Some(frame.text())),
         };
-        self.both = true;
-        self.open.push((id, request));
-        request
+        self.flush_waiting(now);
+        Some(forward)
     }
 
-    /// Notes that the server is asked with `server/discover` once more, in the gateway's own words, under this id. Returns how.
-    pub(crate) fn ask_again(&mut self, id: Id) -> ProbeRequest {
-        self.words = Words::Own;
-        self.open.push((id, ProbeRequest::Discover));
-        ProbeRequest::Discover
+    /// Ends the opening that went out under this id; the server's answer to it cannot be read.
+    pub(crate) fn probe_ended(&mut self, id: &Id) -> Option<EraProbe> {
+        self.server.probe_mut()?.answered(id)?;
+        self.timers.cancel(Timer::Probe);
+        self.server.take_probe()
     }
 
-    /// Returns the first error that came, a whole frame.
-    pub(crate) fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
-    }
-
-    /// Notes that the server is asked for the client's own revision under this id.
-    pub(crate) fn ask_older(&mut self, id: Id) {
-        self.open.push((id, ProbeRequest::Initialize));
-    }
-
-    /// Returns what follows from a refusal; `error` is the frame with it, where the server gave one.
-    pub(crate) fn refused(mut self, error: Option<&str>) -> AfterRefusal {
-        self.refusal = self.refusal.or_else(|| error.map(str::to_owned));
-        if let (Some((revision, params)), true) = (self.older.take(), error.is_some()) {
-            return AfterRefusal::AskOlder(self, revision, params);
+    fn era_found(
+        &mut self,
+        probe: &EraProbe,
+        step: ProbeRequest,
+        id: &Id,
+        frame: Frame<'_>,
+        result: String,
+    ) -> ServerForward {
+        match step {
+            ProbeRequest::Initialize => {
+                let version = frame.member(FramePart::Result, "protocolVersion");
+                let told = version
+                    .and_then(|version| serde_json::from_str::<String>(version).ok())
+                    .unwrap_or_default();
+                let revision = told
+                    .parse()
+                    .unwrap_or(Revision::V2025_06_18)
+                    .min(Revision::LATEST_PUSHED);
+                self.server = Server::pushed(revision, result);
+            }
+            ProbeRequest::Discover => self.server = Server::rounds(result),
         }
-        if !self.open.is_empty() {
-            return AfterRefusal::Wait(self);
+        match (probe.opening(), step) {
+            (
+                Opening::Initialize {
+                    stream,
+                    revision,
+                    id: asked,
+                },
+                ProbeRequest::Initialize,
+            ) if asked == id && !self.must_answer_older(revision) => ServerForward::AsIs {
+                stream: *stream,
+                last: true,
+            },
+            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover) if asked == id => {
+                ServerForward::AsIs {
+                    stream: *stream,
+                    last: true,
+                }
+            }
+            (Opening::Discover { stream, id: asked }, ProbeRequest::Discover)
+                if probe.refusal().is_some() =>
+            {
+                // The server has refused the client's own, and says so.
+                let frame = self.refused_opening(asked, probe.refusal());
+                self.tell_client(*stream, frame, true);
+                ServerForward::Handled
+            }
+            (_, step) => {
+                if step == ProbeRequest::Initialize
+                    && !matches!(probe.opening(), Opening::Initialize { .. })
+                {
+                    self.tell_server(message::notification(method::INITIALIZED, None), None);
+                }
+                self.answer_opening(probe.opening().clone());
+                ServerForward::Handled
+            }
         }
-        if error.is_some_and(|error| self.words.may_be_refused(error)) {
-            return AfterRefusal::AskAgain(self);
-        }
-        if !self.both {
-            return AfterRefusal::AskOther(self);
-        }
-        AfterRefusal::Failed(self.opening, self.refusal)
     }
 
-    /// Returns what follows where the server has said nothing in time.
-    pub(crate) fn timed_out(mut self) -> AfterRefusal {
-        if !self.both {
-            return AfterRefusal::AskOther(self);
+    /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
+    fn must_answer_older(&self, asked: &str) -> bool {
+        match (asked.parse::<Revision>(), self.server.revision()) {
+            (Ok(asked), Some(given)) => asked < given,
+            (Err(_), _) | (_, None) => false,
         }
-        if self.waits_for(ProbeRequest::Initialize) {
-            return AfterRefusal::Wait(self);
+    }
+
+    pub(crate) fn probe_refused(
+        &mut self,
+        now: Timestamp,
+        probe: EraProbe,
+        error: Option<&str>,
+    ) -> ServerForward {
+        self.after_refusal(now, probe.refused(error));
+        ServerForward::Handled
+    }
+
+    fn after_refusal(&mut self, now: Timestamp, next: AfterRefusal) {
+        match next {
+            AfterRefusal::AskOlder(mut probe, revision, params) => {
+                let id = self.new_id();
+                let frame = self.initialize_at(&id, &params, revision);
+                probe.ask_older(id);
+                self.server = Server::probing(probe);
+                self.tell_server(frame, None);
+            }
+            AfterRefusal::Wait(probe) => {
+                let at = now.after(self.settings.probe);
+                self.timers.set(at, Timer::Probe);
+                self.server = Server::probing(probe);
+            }
+            AfterRefusal::AskAgain(mut probe) => {
+                let id = self.new_id();
+                let request = probe.ask_again(id.clone());
+                self.send_probe(now, probe, &id, request);
+            }
+            AfterRefusal::AskOther(probe) => self.ask_other(now, probe),
+            AfterRefusal::Failed(opening, error) => {
+                self.server = Server::default();
+                self.probe_failed(opening, error.as_deref());
+            }
         }
-        self.open.clear();
-        self.refused(None)
     }
 
-    /// Returns `true` for a server that is to be started anew, since it ended over `server/discover`.
-    pub(crate) fn wants_restart(&self) -> bool {
-        self.waits_for(ProbeRequest::Discover) && !self.restarted
+    /// The server speaks neither era: the client hears the first error that the server gave.
+    fn probe_failed(&mut self, opening: Opening, error: Option<&str>) {
+        match opening {
+            Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
+                let frame = self.refused_opening(&id, error);
+                self.tell_client(stream, frame, true);
+            }
+            Opening::Request => {}
+        }
+        self.reject_waiting("answered neither `server/discover` nor `initialize`");
     }
 
-    /// Returns what follows where the server was started anew.
-    pub(crate) fn restarted(mut self) -> AfterRefusal {
-        self.open.clear();
-        self.restarted = true;
-        self.words = Words::Own;
-        // `initialize` was refused before, or is still to be asked of the new one.
-        self.both = self.opening.first() == ProbeRequest::Initialize;
-        self.refused(None)
+    /// Returns the response to an opening that the server has refused with this error, a whole frame.
+    fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
+        let judges_nothing = self.settings.decisions.is_none();
+        // No rule speaks of an opening, so its links reach nobody where rules decide.
+        let may_pass = |frame: &Frame<'_>| judges_nothing || !wants_links(*frame, true);
+        let index = error.and_then(|error| FrameIndex::at(error.as_bytes()));
+        let frame = error
+            .zip(index.as_ref())
+            .map(|(text, index)| Frame::of_text(text, index));
+        if let Some(error) = frame.filter(may_pass).and_then(Frame::error) {
+            return message::error(Some(id), error);
+        }
+        let why = format!("{} answers neither era", self.shown_server());
+        ErrorResponse::new(-32603, why).to_response(id)
     }
 
-    fn waits_for(&self, request: ProbeRequest) -> bool {
-        self.open.iter().any(|(_, open)| *open == request)
+    /// The server said nothing in time: it is asked the other way too, or given up.
+    pub(crate) fn probe_timed_out(&mut self, now: Timestamp) {
+        match self.server.take_probe().map(EraProbe::timed_out) {
+            // The client's own `initialize` waits for as long as the client does.
+            Some(AfterRefusal::Wait(probe)) => self.server = Server::probing(probe),
+            Some(next) => self.after_refusal(now, next),
+            None => {}
+        }
+    }
+
+    /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
+    pub(crate) fn ended_over_probe(&mut self) -> bool {
+        let over_probe = self.server.probe().is_some_and(EraProbe::wants_restart);
+        if over_probe {
+            self.timers.cancel(Timer::Probe);
+            self.effects.push(Effect::Restart);
+        }
+        over_probe
+    }
+
+    /// The server runs again after it ended over a question about its era.
+    pub(crate) fn restarted(&mut self, now: Timestamp) {
+        let probe = self.server.take_probe();
+        self.server = Server::default();
+        if let Some(probe) = probe {
+            self.after_refusal(now, probe.restarted());
+        }
+    }
+
+    /// The stream that waits for the opening, for a server that ends over it.
+    pub(crate) fn reject_opening(&mut self, why: &str) {
+        if let Some(probe) = self.server.probe()
+            && let Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } =
+                probe.opening()
+        {
+            let frame = ErrorResponse::new(-32603, why).to_response(id);
+            let stream = *stream;
+            self.tell_client(stream, frame, true);
+        }
     }
 }

@@ -9,10 +9,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::call_start::{Carried, Start};
-use crate::calls::{self, Call};
-use crate::client_waits::is_timeout;
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::calls::{self, Call};
+use crate::parts::client_waits::is_timeout;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
@@ -164,7 +164,7 @@ impl Relay {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
                 let approval = self.approvals.take_delivery(key);
-                self.outbox
+                self.effects
                     .send_to_server(sent, Some(key), delivery.or(approval));
                 ClientForward::Handled
             }
@@ -253,7 +253,7 @@ impl Relay {
         if call.kind().is_some() {
             self.turns.note_given_up();
         }
-        self.outbox.push(Effect::Abandon { call: key });
+        self.effects.push(Effect::Abandon { call: key });
         if call.upstream_id().as_json() == id.as_json() {
             return ClientForward::AsIs(None);
         }
@@ -321,7 +321,7 @@ impl Relay {
         if call.kind().is_some() {
             self.turns.note_given_up();
         }
-        self.outbox.push(Effect::Abandon { call: key });
+        self.effects.push(Effect::Abandon { call: key });
         let notice = Cancelled {
             request_id: Some(id),
             reason: None,

@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use crate::asking_frames::{
     asks_in_result, asks_in_rounds, begins_task, names_questions, resembles_question, wants_links,
 };
-use crate::asks::Origin;
-use crate::calls::Call;
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_client::OTHER_SPELLING;
-use crate::past_calls::PastCalls;
+use crate::parts::asks::Origin;
+use crate::parts::calls::Call;
+use crate::parts::past_calls::PastCalls;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
@@ -489,7 +489,7 @@ impl Relay {
         let records = call.map(|call| call.rounds_mut().take_deliveries());
         if let Some(records) = records.filter(|records| !records.is_empty()) {
             let why = "the call ended before it could be made again".to_owned();
-            self.outbox.push(Effect::DeliveryRefused { records, why });
+            self.effects.push(Effect::DeliveryRefused { records, why });
         }
     }
 

@@ -6,8 +6,8 @@ use crate::era::{Contact, Server};
 use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
 use serde_json::value::RawValue;
 
-use crate::era_probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::era_probe::{EraProbe, Opening, ProbeRequest};
 use crate::{ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use mcp_elicit_core::wire::Progress;
 use serde_json::Number;
 
-use crate::asks::Ask;
-use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
+use crate::parts::asks::Ask;
+use crate::parts::calls::Call;
 use crate::{AskId, AskedVia, CallId, ClientFrame, Relay, Timer, Timestamp};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.

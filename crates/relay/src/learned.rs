@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::asking_targets::LearnedAsker;
-use crate::client_waits::LearnedWait;
+use crate::parts::asking_targets::LearnedAsker;
+use crate::parts::client_waits::LearnedWait;
+use crate::parts::task_owners::LearnedTask;
 use crate::settings::RelaySettings;
-use crate::task_owners::LearnedTask;
 
 /// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

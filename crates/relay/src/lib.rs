@@ -4,8 +4,8 @@
 //! simulator can be its world (`tests/`). A frame without elicitation is scanned once
 //! ([`mcp_elicit_core::wire::frame`]) and passed on as it is: the shell forwards the very bytes it read.
 //!
-//! A part of the relay is a type in a file of its own, whose data only that file reaches; no part calls the relay.
-//! `impl Relay` composes them.
+//! A part of the relay is a type in `parts/`, whose data only its own file reaches; no part calls the relay. `impl Relay`
+//! composes them, in the files below.
 //!
 //! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and
 //! only through the record; nothing is asked in a mode that was not declared; a time limit is never an answer.
@@ -14,59 +14,43 @@
 //! | --- | --- |
 //! | [`effect`] | the values that go in and out |
 //! | [`settings`] | an operator's settings |
+//! | [`decisions`] | an operator's decisions, as the shell makes them |
+//! | `parts/` | the data, a part in each file |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
 //! | `asking_frames` | the frames of a server that ask, as any reader may take them |
-//! | `era` | the state of each side and its era; translation between the eras, one file per era and side |
-//! | `handshake` | the openings of a client of either era |
-//! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
+//! | `era/` | the state of each side and its era; translation between the eras, one file per era and side |
+//! | `handshake`, `era_probe` | the openings of a client of either era; finding out the server's era |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
 //! | `call_start` | a request as it starts at the server, with what a retry carries |
-//! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
+//! | `call_queue` | calls that wait for their turn with the server |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
-//! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
-//! | `passed_rounds` | rounds that go to the client as the server wrote them: what is kept of them, how they and their retries pass |
-//! | `server_round` | rounds that the gateway answers |
-//! | `round_states` | the states under which clients have rounds: found again, good for one use |
-//! | `new_asks`, `asks/` | a question is checked and recorded; open questions: the table, one question, its calls |
-//! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
-//! | [`decisions`], `approvals/` | an operator's decisions, as the shell makes them; calls that wait for approval |
-//! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
-//! | `limits` | size, number and rate of questions |
+//! | `passed_rounds` | rounds that go to the client as the server wrote them, and their retries |
+//! | `new_asks` | a question is checked and recorded |
 //! | `attribution`, `past_calls` | the call that a pushed question is for; calls that have ended here and may still ask |
-//! | `question_plan`, `task_questions` | the decision about a question, by all calls that may have asked; questions of tasks |
-//! | `task_owners` | the callers of tasks, at a server that cannot tell callers apart |
-//! | `turns`, `asking_targets`, `queued_calls` | the calls that are with the server at once: who has to wait; tools that were seen to ask; waiting |
-//! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
-//! | `call_queue` | the calls that wait for their turn: their bound, and when they are looked at |
+//! | `question_plan` | the decision about a question, by all calls that may have asked |
+//! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
+//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown |
+//! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
+//! | `task_owners`, `task_questions` | tasks of other callers; questions of tasks |
+//! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the words |
+//! | `unattended` | calls that nobody waits for, beyond this session |
 //! | `connection_load` | the work on this connection, for a shell that has several |
-//! | `held_calls`, `hold_timers`, `hand_back` | calls held for a person: kept alive, handed back, resumed; their timers; the words |
-//! | `client_waits`, `learned` | the times that clients were seen to wait for a call; what was learned, in a form that outlives the process |
-//! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
-//! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are not questions |
-//! | `frame_edit` | small changes to frames, and the gateway's own errors |
-//! | `timers`, `outbox` | what is due; the effects that wait |
+//! | `learned` | what was learned, in a form that outlives the process |
 //! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
-//! | `url_required`, `url_demand` | `-32042`: links to visit before a call is made again; which they were |
-//! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
+//! | `url_required` | `-32042`: links to visit before a call is made again |
+//! | `frame_edit` | small changes to frames, and the gateway's own errors |
+//! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; members that go on to another era |
 
 mod answers;
 mod approvals;
 mod asking_frames;
-mod asking_targets;
-mod asks;
 mod attribution;
-mod call_budget;
 mod call_queue;
 mod call_start;
-mod calls;
-mod catalog;
-mod client_waits;
 mod connection_load;
 pub mod decisions;
-mod deliveries;
 mod delivery_reports;
-mod early_requests;
 pub mod effect;
 mod era;
 mod era_probe;
@@ -76,38 +60,25 @@ mod from_server;
 mod hand_back;
 mod handshake;
 mod held_calls;
-mod hold_timers;
 mod incoming;
 mod learned;
-mod limits;
-mod log_levels;
 mod logging;
 mod negotiation;
 mod new_asks;
-mod outbox;
+mod parts;
 mod passed_rounds;
 mod past_calls;
-mod probing;
 mod question_plan;
-mod queued_calls;
 mod repeated_rounds;
 mod request_ids;
-mod request_state;
 mod retries;
-mod round_states;
 mod server_name;
-mod server_requests;
-mod server_round;
 pub mod settings;
 mod task_owners;
 mod task_questions;
-mod timers;
 mod tool_listing;
-mod turns;
 mod unattended;
-mod unattended_calls;
 mod unknown_members;
-mod url_demand;
 mod url_required;
 
 /// Returns whether a text is JSON. The scan of a frame skips values without reading them.
@@ -124,39 +95,40 @@ use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQue
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
-use approvals::Approvals;
 pub use approvals::is_trace_parent;
-pub use asking_targets::AskingTargets;
-use asks::Asks;
-use call_budget::CallBudget;
-use calls::Calls;
-use catalog::Catalog;
-pub use client_waits::ClientWaits;
-use deliveries::Deliveries;
-use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
 pub use hand_back::HANDED_BACK;
-use hold_timers::HoldTimers;
 use incoming::ClientFrame;
 pub use learned::Learned;
-use limits::Limits;
-use log_levels::LogLevels;
-use outbox::Outbox;
-use passed_rounds::PassedRounds;
-use past_calls::PastCalls;
-use request_ids::OpeningIds;
-pub use request_state::StateSeal;
-use round_states::RoundStates;
-use server_requests::ServerRequests;
+use parts::approvals::Approvals;
+pub use parts::asking_targets::AskingTargets;
+use parts::asks::Asks;
+use parts::call_budget::CallBudget;
+use parts::calls::Calls;
+use parts::catalog::Catalog;
+pub use parts::client_waits::ClientWaits;
+use parts::deliveries::Deliveries;
+use parts::early_requests::EarlyRequests;
+use parts::effect_queue::EffectQueue;
+use parts::hold_timers::HoldTimers;
+use parts::limits::Limits;
+use parts::log_levels::LogLevels;
+use parts::opening_ids::OpeningIds;
+use parts::passed_rounds::PassedRounds;
+use parts::past_calls::PastCalls;
+use parts::reported_name::ReportedName;
+pub use parts::request_state::StateSeal;
+use parts::round_states::RoundStates;
+use parts::server_requests::ServerRequests;
+pub use parts::task_owners::TaskOwners;
+use parts::task_questions::TaskQuestions;
+use parts::timers::{Timer, Timers};
+use parts::tool_listing::ToolListing;
+use parts::turns::Turns;
+use parts::unattended::Unattended;
 pub use settings::{Audience, RelaySettings};
-pub use task_owners::TaskOwners;
-use task_questions::TaskQuestions;
-use timers::{Timer, Timers};
-use tool_listing::ToolListing;
-use turns::Turns;
-use unattended::Unattended;
 
 /// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +159,7 @@ pub struct Relay {
     client: Client,
     server: Server,
     /// The name that the server reported last.
-    reported_name: server_name::ReportedName,
+    reported_name: ReportedName,
     early_requests: EarlyRequests,
     catalog: Catalog,
     log_levels: LogLevels,
@@ -207,7 +179,7 @@ pub struct Relay {
     timers: Timers,
     tool_listing: ToolListing,
     opening_ids: OpeningIds,
-    outbox: Outbox,
+    effects: EffectQueue,
 }
 
 impl Relay {
@@ -216,7 +188,7 @@ impl Relay {
         Self {
             client: Client::default(),
             server: Server::default(),
-            reported_name: server_name::ReportedName::default(),
+            reported_name: ReportedName::default(),
             early_requests: EarlyRequests::default(),
             catalog: Catalog::default(),
             log_levels: LogLevels::default(),
@@ -239,7 +211,7 @@ impl Relay {
             timers: Timers::default(),
             tool_listing: ToolListing::default(),
             opening_ids: OpeningIds::default(),
-            outbox: Outbox::default(),
+            effects: EffectQueue::default(),
             settings,
         }
     }
@@ -368,7 +340,7 @@ impl Relay {
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),
-            Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.outbox),
+            Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.effects),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
@@ -416,7 +388,7 @@ impl Relay {
 
     /// The next thing to do, in order.
     pub fn effect(&mut self) -> Option<Effect> {
-        self.outbox.pop()
+        self.effects.pop()
     }
 
     /// The client's stream on which the answer to this call is waited for.
@@ -445,10 +417,10 @@ impl Relay {
     }
 
     fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
-        self.outbox.send_to_client(stream, frame, last);
+        self.effects.send_to_client(stream, frame, last);
     }
 
     fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        self.outbox.send_to_server(frame, call, None);
+        self.effects.send_to_server(frame, call, None);
     }
 }

@@ -3,7 +3,7 @@
 //! A request of the rounds era that names no level gets no log messages (2026-07-28, logging); a pushed server is told the
 //! most talkative level that such a request named.
 
-use crate::log_levels::LogLevel;
+use crate::parts::log_levels::LogLevel;
 use mcp_elicit_core::wire::{Id, members, message, meta};
 use serde_json::json;
 

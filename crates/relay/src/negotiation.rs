@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Relay;
 use crate::era::own_info;
-use crate::era_probe::Opening;
+use crate::parts::era_probe::Opening;
 
 impl Relay {
     /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.

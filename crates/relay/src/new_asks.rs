@@ -7,10 +7,10 @@ use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
 use serde_json::value::RawValue;
 
-use crate::asks::{Attribution, NewAsk, Origin};
 use crate::attribution::OTHERS;
 use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
+use crate::parts::asks::{Attribution, NewAsk, Origin};
 use crate::question_plan::QuestionPlan;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -131,7 +131,7 @@ impl Relay {
             }
         }
         self.timers.set(until, Timer::AskExpired(key));
-        self.outbox.push(Effect::Record {
+        self.effects.push(Effect::Record {
             question: key,
             asked: Box::new(asked),
         });
@@ -199,7 +199,7 @@ impl Relay {
             Ok(ask) => ask,
             Err(record) => {
                 // It ended while it was being written.
-                self.outbox.push(Effect::End {
+                self.effects.push(Effect::End {
                     record,
                     ending: Ending::CallEnded,
                 });

@@ -12,10 +12,10 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
 
-use crate::asks::Attribution;
-use crate::calls::Call;
 use crate::decisions::{PeopleAsked, Planned, QuestionParts, RuleRefusal};
 use crate::new_asks::check;
+use crate::parts::asks::Attribution;
+use crate::parts::calls::Call;
 use crate::{CallId, CallSummary, Relay};
 
 /// The decision about a question, with the calls that have ended here and for which it may be.

@@ -5,7 +5,7 @@
 
 use mcp_elicit_core::wire::{InputRequired, message};
 
-use crate::request_state::{CallBinding, StateClaims};
+use crate::parts::request_state::{CallBinding, StateClaims};
 use crate::{CallId, ClientFrame, Relay};
 
 impl Relay {

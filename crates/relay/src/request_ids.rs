@@ -3,48 +3,16 @@
 //! An id names one request on a connection. Were two requests to share one, the answer to the first would end the second, and a question
 //! would be taken for one of another call. Ids are compared by what they mean, never as they are written.
 
-use std::collections::VecDeque;
-
 use mcp_elicit_core::wire::Id;
 
 use crate::Relay;
 use crate::frame_edit::may_be_own;
 
-/// The number of openings whose ids are remembered.
-const FIRST_REQUESTS: usize = 16;
-
-/// The ids of openings that the server has not answered, as the client chose them. It may do so long after another era was found.
-#[derive(Default)]
-pub(crate) struct OpeningIds {
-    ids: VecDeque<Id>,
-}
-
-impl OpeningIds {
-    /// Notes that an opening goes to the server under this id.
-    pub(crate) fn note(&mut self, id: Id) {
-        self.ids.push_back(id);
-        if self.ids.len() > FIRST_REQUESTS {
-            self.ids.pop_front();
-        }
-    }
-
-    /// Forgets the opening that went out under this id, which is answered.
-    pub(crate) fn answered(&mut self, id: &Id) {
-        if !self.ids.is_empty() {
-            self.ids.retain(|known| known != id);
-        }
-    }
-
-    fn has(&self, id: &Id) -> bool {
-        self.ids.contains(id)
-    }
-}
-
 impl Relay {
     /// Returns a new id for a request of the gateway's own, to the server or to the client.
     pub(crate) fn new_id(&mut self) -> Id {
         loop {
-            let id = self.outbox.next_id();
+            let id = self.effects.next_id();
             if self.is_free_at_server(&id) && self.is_free_at_client(&id) {
                 return id;
             }

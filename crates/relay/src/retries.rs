@@ -5,33 +5,18 @@ use mcp_elicit_core::wire::{
     Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
 };
 
-use crate::asks::{Ask, UnusableReply};
 use crate::call_start::Carried;
-use crate::calls;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
+use crate::parts::asks::{Ask, UnusableReply};
+use crate::parts::calls;
+use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
+use crate::parts::retry_answers::RetryAnswers;
 use crate::{
     AskId, CallId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp,
 };
 
 /// The most answers of a retry.
 const RESPONSES: usize = 1_024;
-
-/// The answers that a retry brought for a call that no longer runs, which starts anew.
-pub(crate) struct RetryAnswers {
-    responses: InputResponses,
-    /// The questions under the retry's state: keys with the records of the questions.
-    asked: Vec<(String, String)>,
-    /// The size of the retry in bytes, of which the answers are a part.
-    size: usize,
-}
-
-impl RetryAnswers {
-    /// Returns the size of the retry in bytes, of which the answers are a part.
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-}
 
 impl Relay {
     /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
@@ -234,17 +219,13 @@ impl Relay {
             let kind = again.method().and_then(CallKind::of_method);
             if let Some(forward) = kind.and_then(|kind| self.admit(again, kind)) {
                 if let ClientForward::AsIs(call) = forward {
-                    self.outbox.send_to_server(first.clone(), call, None);
+                    self.effects.send_to_server(first.clone(), call, None);
                 }
                 return ClientForward::Handled;
             }
         }
         let size = frame.text().len();
-        let answers = RetryAnswers {
-            size,
-            responses,
-            asked: claims.asked().to_vec(),
-        };
+        let answers = RetryAnswers::new(responses, claims.asked().to_vec(), size);
         let carried = Carried::answers(answers);
         self.pass_on(frame.stream(), frame.at(), first, carried)
     }
@@ -262,16 +243,14 @@ impl Relay {
         else {
             return false;
         };
-        let same = |(entry, record): &(String, String)| {
-            entry == question.entry() && Some(record.as_str()) == question.record()
-        };
-        if !retry_answers.asked.iter().any(same) {
+        let (entry, record) = (question.entry(), question.record());
+        let Some(responses) = retry_answers.to(entry, record) else {
             return false;
-        }
-        match self.answer_for(key, question.entry(), &retry_answers.responses) {
+        };
+        match self.answer_for(key, entry, responses) {
             Ok(Some(outcome)) => {
                 if let Some(question) = self.asks.get_mut(key) {
-                    question.keep_retry_reply(&outcome, &retry_answers.responses);
+                    question.keep_retry_reply(&outcome, responses);
                 }
                 self.client_answered(key, outcome);
                 true
@@ -302,7 +281,7 @@ impl Relay {
         let method = frame.method().unwrap_or_default();
         let forward = self.translate_request(frame, method, carried);
         if let ClientForward::AsIs(call) = forward {
-            self.outbox.send_to_server(text, call, delivery);
+            self.effects.send_to_server(text, call, delivery);
         }
         ClientForward::Handled
     }

@@ -2,60 +2,18 @@
 
 use crate::Relay;
 
-/// The longest name that a message repeats, in characters.
-const LONGEST: usize = 60;
-
-/// The name that a server reported last, which is known after it has ended too.
-#[derive(Default)]
-pub(crate) struct ReportedName(Option<String>);
-
 impl Relay {
     /// Returns the server's name for a message that a person may read.
     pub(crate) fn shown_server(&self) -> String {
         if self.settings.is_named {
             return self.settings.server.clone();
         }
-        let reported = self.server.info().as_deref().and_then(name_in);
-        let reported = reported.or_else(|| self.reported_name.0.clone());
+        let reported = self.reported_name.now(self.server.info().as_deref());
         reported.unwrap_or_else(|| self.settings.server.clone())
     }
 
     /// Keeps the server's name, before what is known of the server is dropped.
     pub(crate) fn keep_server_name(&mut self) {
-        if let Some(name) = self.server.info().as_deref().and_then(name_in) {
-            self.reported_name = ReportedName(Some(name));
-        }
-    }
-}
-
-/// The name in `serverInfo`, without what could pass for more than a name.
-fn name_in(info: &str) -> Option<String> {
-    let info: serde_json::Value = serde_json::from_str(info).ok()?;
-    let name = info.get("name")?.as_str()?;
-    let plain: String = name
-        .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect();
-    let mut words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((cut, _)) = words.char_indices().nth(LONGEST) {
-        words.truncate(cut);
-    }
-    (!words.is_empty()).then_some(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reported_name_is_one_short_line() {
-        let name = |name: &str| name_in(&serde_json::json!({"name": name}).to_string());
-        assert_eq!(name("files").as_deref(), Some("files"));
-        assert_eq!(name("a\n\u{1b}[31mb  c").as_deref(), Some("a [31mb c"));
-        assert_eq!(name(&"x".repeat(500)).map(|name| name.len()), Some(LONGEST));
-        assert_eq!(
-            (name(" \n "), name_in("{}"), name_in("no")),
-            (None, None, None)
-        );
+        self.reported_name.keep(self.server.info().as_deref());
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Frame};
 
-use crate::asking_targets::AskingTargets;
-use crate::client_waits::ClientWaits;
 use crate::decisions::Decisions;
-use crate::task_owners::TaskOwners;
+use crate::parts::asking_targets::AskingTargets;
+use crate::parts::client_waits::ClientWaits;
+use crate::parts::task_owners::TaskOwners;
 
 /// The audience of questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

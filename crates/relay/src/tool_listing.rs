@@ -8,41 +8,20 @@ use mcp_elicit_core::wire::{Id, members, message};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::timers::Timer;
+use crate::parts::timers::Timer;
 use crate::{CallId, Relay, Timestamp};
 
 /// The time that a server may take for its whole list. The call waits for it, and nobody is asked before.
 const TIME: Duration = Duration::from_secs(10);
-/// The most pages that are asked for.
-const PAGES: usize = 50;
-
-/// The gateway's own request for the tools, while it runs.
-#[derive(Default)]
-pub(crate) struct ToolListing {
-    running: Option<Running>,
-}
-
-struct Running {
-    /// The id of the request for the page that is awaited.
-    id: Id,
-    pages: usize,
-    /// The calls that wait for it.
-    calls: Vec<CallId>,
-}
 
 impl Relay {
     /// Asks the server for its tools before people are asked about this call.
     pub(crate) fn list_tools_for(&mut self, now: Timestamp, call: CallId) {
-        if let Some(running) = &mut self.tool_listing.running {
-            running.calls.push(call);
+        if self.tool_listing.join(call) {
             return;
         }
         let id = self.ask_for_tools(None);
-        self.tool_listing.running = Some(Running {
-            id,
-            pages: 1,
-            calls: vec![call],
-        });
+        self.tool_listing.begin(id, call);
         self.timers.set(now.after(TIME), Timer::ToolsListing);
     }
 
@@ -63,20 +42,16 @@ impl Relay {
 
     /// Takes the answer to the gateway's own request for the tools. `false` where it is another answer.
     pub(crate) fn tools_listed(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
-        let pages = match &self.tool_listing.running {
-            Some(running) if running.id == *id => running.pages,
-            _ => return false,
-        };
+        if !self.tool_listing.awaits(id) {
+            return false;
+        }
         if let Some(result) = frame.result() {
             self.learn_tools(result);
             let next = members::member(result, "nextCursor");
             let next = next.filter(|next| next.get().starts_with('"'));
-            if let Some(cursor) = next.filter(|_| pages < PAGES) {
+            if let Some(cursor) = next.filter(|_| self.tool_listing.may_go_on()) {
                 let id = self.ask_for_tools(Some(cursor));
-                if let Some(running) = &mut self.tool_listing.running {
-                    running.id = id;
-                    running.pages += 1;
-                }
+                self.tool_listing.go_on(id);
                 return true;
             }
             self.catalog.set_whole();
@@ -87,8 +62,7 @@ impl Relay {
 
     /// Ends the list of tools that was asked for under this id; the server's answer to it cannot be read. `false` where none was.
     pub(crate) fn listing_ended(&mut self, now: Timestamp, id: &Id) -> bool {
-        let running = self.tool_listing.running.as_ref();
-        let is_asked = running.is_some_and(|running| running.id == *id);
+        let is_asked = self.tool_listing.awaits(id);
         if is_asked {
             self.end_listing(now);
         }
@@ -107,11 +81,11 @@ impl Relay {
 
     /// The list is there, or will not come: people are asked about the calls that waited for it.
     pub(crate) fn end_listing(&mut self, now: Timestamp) {
-        let Some(running) = self.tool_listing.running.take() else {
+        let Some(calls) = self.tool_listing.end() else {
             return;
         };
         self.timers.cancel(Timer::ToolsListing);
-        for call in running.calls {
+        for call in calls {
             self.open_approval(now, call);
         }
     }

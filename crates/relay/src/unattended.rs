@@ -1,103 +1,180 @@
-//! Calls that nobody waits for, and calls that follow one of another session.
+//! Calls that nobody waits for, beyond this session: the record knows them, so that the same call made again finds its
+//! result, or follows the call that is still at work, in whatever session of the same caller.
 
-use std::collections::{HashMap, VecDeque};
+use bytes::Bytes;
+use mcp_elicit_core::wire::{Frame, FrameIndex, Id};
 
-use rustc_hash::FxHashSet;
+use crate::parts::call_budget::Permit;
+use crate::parts::calls::{self, Call};
+use crate::{
+    CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
+    Timestamp,
+};
 
-use crate::call_budget::Permit;
-use crate::{CallId, StreamId};
-
-/// The calls of this session that nobody waits for, and what is looked up of other sessions' calls.
-#[derive(Default)]
-pub(crate) struct Unattended {
-    /// By the digest of what they call, oldest first.
-    by_digest: HashMap<String, VecDeque<CallId>>,
-    /// Calls that wait for the result of the same call in another session.
-    following: FxHashSet<CallId>,
-    /// `true` if the record knows calls that nobody waits for.
-    in_record: bool,
-    /// Calls that are being looked up in the record.
-    lookups: Vec<Lookup>,
-}
-
-/// A call that is being looked up in the record.
-struct Lookup {
-    stream: StreamId,
-    /// `false` once its client has closed the stream.
-    is_waited_for: bool,
-    permit: Permit,
-}
-
-impl Unattended {
-    /// Adds a call that nobody waits for any more.
-    pub(crate) fn add(&mut self, digest: String, call: CallId) {
-        self.by_digest.entry(digest).or_default().push_back(call);
+impl Relay {
+    /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
+    pub fn set_finds_calls(&mut self, finds: bool) {
+        self.unattended.set_in_record(finds);
     }
 
-    /// Removes a call, which is waited for again or has ended.
-    pub(crate) fn remove(&mut self, call: CallId) {
-        self.by_digest.retain(|_, calls| {
-            calls.retain(|known| *known != call);
-            !calls.is_empty()
-        });
-    }
-
-    /// Returns the calls of this digest, oldest first.
-    pub(crate) fn of(&self, digest: &str) -> impl Iterator<Item = CallId> {
-        self.by_digest.get(digest).into_iter().flatten().copied()
-    }
-
-    /// Returns `true` while no call of this session is unattended.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_digest.is_empty()
-    }
-
-    /// The call waits for the result of the same call in another session.
-    pub(crate) fn follow(&mut self, call: CallId) {
-        self.following.insert(call);
-    }
-
-    /// Returns `true` while the call waits for another session's.
-    pub(crate) fn follows(&self, call: CallId) -> bool {
-        self.following.contains(&call)
-    }
-
-    /// Ends the wait for another session's call. `false` where the call did not wait.
-    pub(crate) fn end_following(&mut self, call: CallId) -> bool {
-        self.following.remove(&call)
-    }
-
-    /// Sets whether the record knows calls that nobody waits for.
-    pub(crate) fn set_in_record(&mut self, known: bool) {
-        self.in_record = known;
-    }
-
-    /// Returns `true` if the record knows calls that nobody waits for.
-    pub(crate) fn is_in_record(&self) -> bool {
-        self.in_record
-    }
-
-    /// Notes that the call that came on this stream is being looked up.
-    pub(crate) fn begin_lookup(&mut self, stream: StreamId, permit: Permit) {
-        self.lookups.push(Lookup {
-            stream,
-            is_waited_for: true,
-            permit,
-        });
-    }
-
-    /// Ends a lookup. Returns the permit of its call; `None` where nobody waits for it.
-    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> Option<Permit> {
-        let mut all = self.lookups.iter();
-        let at = all.position(|known| known.stream == stream)?;
-        let ended = self.lookups.swap_remove(at);
-        ended.is_waited_for.then_some(ended.permit)
-    }
-
-    /// Nobody waits for the lookups of a stream that was closed; each holds its request until the record has answered.
-    pub(crate) fn stream_closed(&mut self, stream: StreamId) {
-        for lookup in &mut self.lookups {
-            lookup.is_waited_for &= lookup.stream != stream;
+    /// Looks a call up that the client has made.
+    pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
+        match self.calls.budget().permit() {
+            Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
+            Err(fault) => self.reject(frame, &fault.refusal()),
         }
+    }
+
+    /// Looks the call up in the record, which tells what it found.
+    fn find_call(
+        &mut self,
+        mut permit: Permit,
+        stream: StreamId,
+        text: &str,
+        digest: String,
+    ) -> ClientForward {
+        permit.set_bytes(text.len());
+        self.unattended.begin_lookup(stream, permit);
+        self.effects.push(Effect::FindCall {
+            stream,
+            frame: text.to_owned(),
+            digest,
+            server_info: self.server.info(),
+        });
+        ClientForward::Handled
+    }
+
+    /// The record has looked the call up.
+    pub(crate) fn call_found(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        text: &str,
+        found: FoundCall,
+    ) {
+        // Nobody waits for it where the client has closed its stream.
+        let Some(permit) = self.unattended.end_lookup(stream) else {
+            return;
+        };
+        if found == FoundCall::Nothing {
+            drop(permit);
+            if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
+                self.tell_server(text.to_owned(), call);
+            }
+        } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
+            match found {
+                FoundCall::Result(result) => {
+                    if let Some(call) = self.calls.get_mut(key) {
+                        call.finish(result);
+                    }
+                    self.deliver_finished(key);
+                }
+                FoundCall::Running | FoundCall::Nothing => {
+                    self.unattended.follow(key);
+                    self.effects.push(Effect::FollowCall {
+                        call: key,
+                        digest,
+                        server_info: self.server.info(),
+                    });
+                    self.hold(now, key);
+                }
+            }
+        }
+    }
+
+    /// Takes a call in that does not go to the server.
+    fn admit_unsent(
+        &mut self,
+        permit: Permit,
+        now: Timestamp,
+        stream: StreamId,
+        text: &str,
+    ) -> Option<(CallId, String)> {
+        let index = FrameIndex::at(text.as_bytes())?;
+        let frame = Frame::of_text(text, &index);
+        let kind = CallKind::of_method(frame.method()?)?;
+        let id = frame.id()?;
+        let digest = calls::summary(kind, frame).ok()?.digest;
+        let text = Bytes::copy_from_slice(text.as_bytes());
+        Some((
+            self.insert_unsent(permit, now, stream, id, kind, text),
+            digest,
+        ))
+    }
+
+    /// Adds a call with this request, text, of which the server knows nothing.
+    pub(crate) fn insert_unsent(
+        &mut self,
+        permit: Permit,
+        now: Timestamp,
+        stream: StreamId,
+        id: Id,
+        kind: CallKind,
+        text: Bytes,
+    ) -> CallId {
+        let mut call = Call::new(permit, now, stream, id, Some(kind));
+        call.set_upstream_id(self.new_id());
+        call.keep(text);
+        self.calls.insert_unsent(call)
+    }
+
+    /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
+    pub(crate) fn followed_call_ended(&mut self, key: CallId) {
+        if !self.unattended.end_following(key) {
+            return;
+        }
+        self.end_hold(key);
+        let Some(mut call) = self.remove_call(key) else {
+            return;
+        };
+        let digest = call.summary().map(|summary| summary.digest.clone());
+        let text = call.frame().map(str::to_owned);
+        if let (Some(stream), Some(text), Some(digest)) = (call.stream(), text, digest) {
+            self.find_call(call.into_permit(), stream, &text, digest);
+        }
+    }
+
+    /// Nobody waits for the call: the record is told, for other sessions of the caller.
+    pub(crate) fn keep_call(&mut self, key: CallId) {
+        // The server knows nothing of one that waits for its turn.
+        let queued = self.calls.get(key).is_some_and(Call::is_queued);
+        if queued || self.unattended.follows(key) {
+            return;
+        }
+        let server_info = self.server.info();
+        let Some(digest) = self
+            .calls
+            .get_mut(key)
+            .and_then(|call| call.summary().map(|calling| calling.digest.clone()))
+        else {
+            return;
+        };
+        self.effects.push(Effect::KeepCall {
+            call: key,
+            digest,
+            server_info,
+        });
+    }
+
+    /// The server has answered a call that nobody waits for.
+    pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
+        self.finish_unattended(key, result.clone());
+        let at = now.after(self.settings.keep_results);
+        self.timers.set(at, Timer::DropUnattended(key));
+        let call = key;
+        self.effects.push(Effect::KeepResult { call, result });
+    }
+
+    /// The response to a call is there, and waits until the call is made again.
+    pub(crate) fn finish_unattended(&mut self, key: CallId, response: String) {
+        self.turns.queue_mut().remove(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.finish(response);
+        }
+    }
+
+    /// The call is waited for again here, or has ended: the record is told.
+    pub(crate) fn drop_call(&mut self, key: CallId) {
+        self.effects.push(Effect::DropCall { call: key });
     }
 }

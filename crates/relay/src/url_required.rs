@@ -6,9 +6,9 @@ use mcp_elicit_core::wire::{Complete, Frame, Mode, UrlRequired};
 use serde_json::value::RawValue;
 
 use crate::asking_frames::wants_links;
-use crate::asks::{Ask, Attribution, Origin};
 use crate::frame_edit::ErrorResponse;
-use crate::url_demand::UrlDemand;
+use crate::parts::asks::{Ask, Attribution, Origin};
+use crate::parts::url_demand::UrlDemand;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
@@ -135,7 +135,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
             let records = call.rounds_mut().take_deliveries();
-            self.outbox.push(Effect::Delivered { records });
+            self.effects.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(
             -32603,

@@ -15,19 +15,18 @@ mod request;
 mod shown;
 
 use mcp_elicit_core::question::CallSummary;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Id, message};
-use rustc_hash::FxHashMap;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::asks::{Attribution, Origin};
 use crate::call_start::Carried;
-use crate::calls::{self, Call};
-use crate::decisions::{Admission, Approval, Planned};
-use crate::frame_edit::{self, ErrorResponse};
-use crate::request_state::CallBinding;
+use crate::decisions::{Admission, Approval};
+use crate::frame_edit::ErrorResponse;
+use crate::parts::approvals::{Approved, WaitingCall};
+use crate::parts::asks::Origin;
+use crate::parts::calls::{self, Call};
+use crate::parts::request_state::CallBinding;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
     Timestamp,
@@ -36,35 +35,6 @@ use edits::Edits;
 use request::approval_request;
 pub use shown::is_trace_parent;
 use shown::{has_only_shown, without_unshown_meta};
-
-/// The member of a result's `_meta` that says by which rule a call was approved.
-const APPROVAL: &str = "mcp-elicit/approval";
-
-/// The calls that wait for approval, and those that were approved and are on their way.
-#[derive(Default)]
-pub(crate) struct Approvals {
-    waiting: FxHashMap<CallId, Waiting>,
-    /// The call that is about to start.
-    starting: Option<Approved>,
-    approved: FxHashMap<CallId, Approved>,
-}
-
-/// A call that waits for approval.
-pub(crate) struct Waiting {
-    approval: Approval,
-    summary: CallSummary,
-}
-
-/// A call that was approved.
-pub(crate) struct Approved {
-    rule: String,
-    /// JSON Pointers to the arguments that were changed.
-    edited: Vec<String>,
-    /// The delivery of the approval, until the call is sent.
-    delivery: Option<DeliveryId>,
-    /// The call as its client made it, where its arguments were changed: the client's retries are of that.
-    binding: Option<CallBinding>,
-}
 
 /// A client that waits for a call which is not with the server.
 struct WaitingClient {
@@ -81,86 +51,6 @@ impl WaitingClient {
             id: call.client_id().clone(),
             kind: call.kind()?,
         })
-    }
-}
-
-impl Approvals {
-    /// Returns the approval that this call waits for.
-    fn of(&self, call: CallId) -> Option<&Approval> {
-        self.waiting.get(&call).map(|waiting| &waiting.approval)
-    }
-
-    /// Returns the decision by which the call of this question waits for approval.
-    pub(crate) fn planned(&self, attribution: &Attribution) -> Planned {
-        let approval = attribution.call().and_then(|call| self.of(call));
-        approval.map_or(Planned::Caller { open_for: None }, |approval| {
-            Planned::People(Box::new(approval.people.clone()))
-        })
-    }
-
-    /// Returns `true` if the call waits for approval.
-    pub(crate) fn has(&self, call: CallId) -> bool {
-        self.waiting.contains_key(&call)
-    }
-
-    /// Returns `true` if the call was approved: no other connection may take it, where it would be asked about again.
-    pub(crate) fn is_approved(&self, call: CallId) -> bool {
-        self.approved.contains_key(&call)
-    }
-
-    /// The approved call that is about to start has this key.
-    pub(crate) fn started(&mut self, call: CallId) {
-        if let Some(approved) = self.starting.take() {
-            self.approved.insert(call, approved);
-        }
-    }
-
-    /// Returns the call as its client made it, where approvers changed its arguments.
-    pub(crate) fn binding_of(&self, call: CallId) -> Option<&CallBinding> {
-        self.approved.get(&call)?.binding.as_ref()
-    }
-
-    /// Takes out the delivery that goes with the call's frame.
-    pub(crate) fn take_delivery(&mut self, call: CallId) -> Option<DeliveryId> {
-        self.approved.get_mut(&call)?.delivery.take()
-    }
-
-    /// Forgets a call that has ended. Returns the delivery of its approval where it never was sent.
-    pub(crate) fn forget(&mut self, call: CallId) -> Option<DeliveryId> {
-        self.waiting.remove(&call);
-        self.approved.remove(&call)?.delivery
-    }
-
-    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
-    pub(crate) fn added_to(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
-        let approved = self.approved.get(&key)?;
-        let result = frame.result()?;
-        if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
-            return None;
-        }
-        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
-        let all = Members::read(result, "result").ok()?;
-        let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
-            Some(meta) => Members::read(meta, "_meta")
-                .ok()?
-                .with(APPROVAL, Some(&note)),
-            None => members::raw_value(&json!({APPROVAL: note})),
-        };
-        let mut said = all.with("_meta", Some(&meta));
-        let told = Members::read_text(said.get(), "result").ok()?;
-        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
-            let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-            let words = format!(
-                "The people who approved this call changed: {}",
-                approved.edited.join(", ")
-            );
-            let words = members::raw_value(&json!({"type": "text", "text": words}));
-            let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
-            let content = serde_json::value::to_raw_value(&content).ok()?;
-            said = told.with("content", Some(&content));
-        }
-        let range = frame.range(FramePart::Result)?;
-        Some(frame_edit::spliced(frame.text(), range, said.get()))
     }
 }
 
@@ -233,7 +123,7 @@ impl Relay {
             };
             // As for a call that is refused when it is approved, the approval serves no other.
             if let Some(delivery) = self.approvals.take_delivery(key) {
-                self.deliveries.accepted(delivery, &mut self.outbox);
+                self.deliveries.accepted(delivery, &mut self.effects);
             }
             self.remove_call(key);
             self.tell_not_called(&client, &why, "");
@@ -252,7 +142,7 @@ impl Relay {
         let forward = self.carry_out_admission(frame, client.kind, summary, admission);
         if let Some(ClientForward::AsIs(call)) = forward {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-            self.outbox.send_to_server(text, call, delivery);
+            self.effects.send_to_server(text, call, delivery);
         }
         true
     }
@@ -324,8 +214,8 @@ impl Relay {
         let may_learn = kind == CallKind::Tool
             && !approval.edit.is_empty()
             && self.catalog.may_learn_of(&summary.target);
-        let waiting = Waiting { approval, summary };
-        self.approvals.waiting.insert(key, waiting);
+        let waiting = WaitingCall { approval, summary };
+        self.approvals.wait(key, waiting);
         if may_learn {
             self.list_tools_for(frame.at(), key);
         } else {
@@ -337,8 +227,8 @@ impl Relay {
     /// People are asked about a call that waits, unless it was given up meanwhile.
     pub(crate) fn open_approval(&mut self, now: Timestamp, key: CallId) {
         let client = self.calls.get(key).and_then(WaitingClient::of);
-        let found = self.approvals.waiting.get(&key).zip(client);
-        let Some((Waiting { approval, summary }, client)) = found else {
+        let found = self.approvals.waiting(key).zip(client);
+        let Some((WaitingCall { approval, summary }, client)) = found else {
             return;
         };
         let tool = self.catalog.facts_of(client.kind, &summary.target);
@@ -360,12 +250,12 @@ impl Relay {
         record: Option<String>,
     ) {
         let records: Vec<String> = record.into_iter().collect();
-        let waiting = self.approvals.waiting.remove(&key);
+        let waiting = self.approvals.decided(key);
         let call = self.calls.get(key);
         let call = call.and_then(|call| Some((WaitingClient::of(call)?, call.frame()?.to_owned())));
-        let Some((Waiting { approval, summary }, (client, text))) = waiting.zip(call) else {
+        let Some((WaitingCall { approval, summary }, (client, text))) = waiting.zip(call) else {
             let why = "nobody waits for the call any more".to_owned();
-            self.outbox.push(Effect::DeliveryRefused { records, why });
+            self.effects.push(Effect::DeliveryRefused { records, why });
             return;
         };
         self.remove_call(key);
@@ -387,7 +277,7 @@ impl Relay {
             ))
         };
         if let Some(why) = refusal {
-            self.outbox.push(Effect::Delivered { records });
+            self.effects.push(Effect::Delivered { records });
             self.tell_not_called(&client, &why, "");
             return;
         }
@@ -402,7 +292,7 @@ impl Relay {
             self.run_approved(now, client.stream, &text, edits, rule, delivery)
         {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-            self.outbox.send_to_server(text, call, delivery);
+            self.effects.send_to_server(text, call, delivery);
         }
     }
 
@@ -521,20 +411,20 @@ impl Relay {
         };
         let frame = ClientFrame::of_text(text, &index, stream, now);
         let method = frame.method().unwrap_or_default();
-        self.approvals.starting = Some(Approved {
+        self.approvals.start(Approved {
             rule,
             edited: edited.unwrap_or_default(),
             delivery,
             binding,
         });
         let forward = self.translate_request(frame, method, Carried::default());
-        if let Some(never) = self.approvals.starting.take() {
+        if let Some(never) = self.approvals.take_unstarted() {
             self.undelivered_approval(never.delivery);
         }
         match (forward, sent) {
             (ClientForward::AsIs(call), Some(sent)) => {
                 let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-                self.outbox.send_to_server(sent, call, delivery);
+                self.effects.send_to_server(sent, call, delivery);
                 ClientForward::Handled
             }
             (forward, _) => forward,
@@ -547,7 +437,7 @@ impl Relay {
         if let Some(delivery) = delivery {
             let why = "the call ended before it was made".to_owned();
             let records = delivery.into_records();
-            self.outbox.push(Effect::DeliveryRefused { records, why });
+            self.effects.push(Effect::DeliveryRefused { records, why });
         }
     }
 
@@ -583,7 +473,7 @@ impl Relay {
             let question = self.take_question(ask);
             if let Some(record) = question.and_then(|question| question.record().map(str::to_owned))
             {
-                self.outbox.push(Effect::Leave { record });
+                self.effects.push(Effect::Leave { record });
             }
         }
         self.remove_call(key);

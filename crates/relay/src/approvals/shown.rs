@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::CallKind;
 use crate::frame_edit;
-use crate::log_levels::LogLevel;
+use crate::parts::log_levels::LogLevel;
 
 /// Returns the members of a call's params that are shown to approvers, or say nothing to what is called.
 fn shown(kind: CallKind) -> &'static [&'static str] {

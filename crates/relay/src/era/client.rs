@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::pushed_client::PushedClient;
 use super::rounds_client::RoundsClient;
 use crate::CallKind;
-use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::HANDED_BACK;
+use crate::parts::calls::Call;
 
 /// The state of the client. Only this module and its files look into it.
 #[derive(Default)]

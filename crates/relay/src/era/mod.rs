@@ -19,7 +19,7 @@ mod rounds_server;
 mod server;
 
 use crate::call_start::{Carried, Start};
-use crate::turns::Rule;
+use crate::parts::turns::Rule;
 use crate::{AskId, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use super::Client;
 use super::client::ClientEra;
-use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
-use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
+use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
+use crate::parts::calls::Call;
 use crate::{AskId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.

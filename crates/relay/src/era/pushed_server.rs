@@ -11,9 +11,9 @@ use mcp_elicit_core::wire::{
 use serde_json::{Value, json};
 
 use super::Server;
-use crate::asks::Origin;
 use crate::call_start::{Carried, Start};
 use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::asks::Origin;
 use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 
 /// A server of this era: it has a session, opened with `initialize`.

@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::asks::UnusableReply;
-use crate::calls::Call;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::request_state::StateClaims;
-use crate::server_round::Round;
+use crate::parts::asks::UnusableReply;
+use crate::parts::calls::Call;
+use crate::parts::request_state::StateClaims;
+use crate::parts::server_round::Round;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 
 const REVISION: Revision = Revision::V2026_07_28;

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Server;
-use crate::asks::{Ask, Origin};
 use crate::call_start::Start;
-use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::negotiation::declare;
-use crate::server_round::{Entry, Round};
+use crate::parts::asks::{Ask, Origin};
+use crate::parts::calls::Call;
+use crate::parts::server_round::{Entry, Round};
 use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
 
 /// The most that a server asks for in one round.
@@ -339,7 +339,7 @@ impl Relay {
         let records = call.map(|call| call.rounds_mut().take_deliveries());
         let records = records.unwrap_or_default();
         let delivery = self.deliveries.begin(records, None);
-        self.outbox.send_to_server(frame, Some(key), delivery);
+        self.effects.send_to_server(frame, Some(key), delivery);
     }
 
     /// A request of a pushed client for a server of the rounds era.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::pushed_server::PushedServer;
 use super::rounds_server::RoundsServer;
-use crate::era_probe::EraProbe;
+use crate::parts::era_probe::EraProbe;
 
 /// The state of the server. Only this module and its files look into it.
 #[derive(Default)]

@@ -7,20 +7,17 @@
 //! So it is only where the client may answer all that the server can ask. Under an operator's rules, and where people are asked in its
 //! place, the gateway answers each round itself (`server_round`).
 
-mod table;
-
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::{InputRequired, InputResponses};
 use serde_json::Value;
 
-pub(crate) use self::table::PassedRounds;
-use self::table::{ClientAnswers, Retry, with_state};
-use crate::asks::{Ask, Origin, RoundId, UnusableReply};
 use crate::call_start::Carried;
-use crate::calls::Call;
 use crate::frame_edit::{ErrorResponse, with_id};
-use crate::request_state::{CallBinding, ServerState, StateClaims};
+use crate::parts::asks::{Ask, Origin, RoundId, UnusableReply};
+use crate::parts::calls::Call;
+use crate::parts::passed_rounds::{ClientAnswers, Retry, with_state};
+use crate::parts::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
 use crate::{
     AskId, CallId, ClientForward, ClientFrame, Effect, Ending, Relay, ServerForward, Timestamp,
@@ -151,7 +148,7 @@ impl Relay {
             // the record still asks is answered by that.
             self.round_states.use_up(state.to_owned());
             for (_, record) in claims.asked() {
-                self.outbox.push(Effect::End {
+                self.effects.push(Effect::End {
                     record: record.clone(),
                     ending: Ending::CallEnded,
                 });

@@ -14,8 +14,8 @@ use mcp_elicit_core::wire::Frame;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::calls;
 use crate::frame_edit::OWN;
+use crate::parts::calls;
 use crate::{CallKind, Timestamp};
 
 /// The mark of this form, after the gateway's own prefix of a state.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::request_state::{CallBinding, StateClaims, StateDefect, StateSeal};
+use crate::parts::request_state::{CallBinding, StateClaims, StateDefect, StateSeal};
 use crate::{CallId, Timestamp};
 
 /// The number of used states that are remembered.

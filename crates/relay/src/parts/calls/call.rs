@@ -9,10 +9,10 @@ use mcp_elicit_core::wire::{
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
 use super::summary::{progress_token, summary, target};
-use crate::call_budget::Permit;
 use crate::frame_edit;
-use crate::log_levels::LogLevel;
-use crate::server_round::Round;
+use crate::parts::call_budget::Permit;
+use crate::parts::log_levels::LogLevel;
+use crate::parts::server_round::Round;
 use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
 
 /// One request of the client.

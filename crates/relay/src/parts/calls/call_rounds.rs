@@ -8,8 +8,8 @@ use mcp_elicit_core::wire::canonical;
 use mcp_elicit_core::wire::{ElicitRequest, InputRequest, InputResponses};
 use sha2::{Digest as _, Sha256};
 
-use crate::retries::RetryAnswers;
-use crate::url_demand::UrlDemand;
+use crate::parts::retry_answers::RetryAnswers;
+use crate::parts::url_demand::UrlDemand;
 
 /// The number of answered rounds of a call that are remembered.
 const REMEMBERED: usize = 64;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::outbox::Outbox;
+use crate::parts::effect_queue::EffectQueue;
 use crate::{CallId, DeliveryId, Effect};
 
 /// Answers that went out in one frame.
@@ -72,10 +72,10 @@ impl Deliveries {
     }
 
     /// The server has accepted the answers, or no call can have them any more: they count as delivered.
-    pub(crate) fn accepted(&mut self, delivery: DeliveryId, outbox: &mut Outbox) {
+    pub(crate) fn accepted(&mut self, delivery: DeliveryId, effects: &mut EffectQueue) {
         if let Some(delivery) = self.end(delivery) {
             let records = delivery.into_records();
-            outbox.push(Effect::Delivered { records });
+            effects.push(Effect::Delivered { records });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::StreamId;
-use crate::call_budget::Permit;
+use crate::parts::call_budget::Permit;
 
 /// The number of requests that may wait.
 const WAITING: usize = 256;

@@ -18,7 +18,7 @@ use std::collections::hash_map::Entry;
 use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
-use crate::call_budget::CallBudget;
+use crate::parts::call_budget::CallBudget;
 use crate::{CallId, CallSummary, StreamId};
 pub(crate) use call::Call;
 pub(crate) use summary::{progress_token, summary};

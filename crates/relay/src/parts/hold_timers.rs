@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use crate::timers::{Timer, Timers};
+use crate::parts::timers::{Timer, Timers};
 use crate::{CallId, Timestamp};
 
 /// The calls that are held.

@@ -5,8 +5,8 @@ use mcp_elicit_core::rate::RateWindow;
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 
 use crate::Timestamp;
-use crate::asks::{Asks, NewAsk};
 use crate::frame_edit::ErrorResponse;
+use crate::parts::asks::{Asks, NewAsk};
 use crate::settings::RelaySettings;
 
 /// The limits, and when the last questions were asked.

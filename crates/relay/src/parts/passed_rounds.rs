@@ -7,10 +7,10 @@ use mcp_elicit_core::wire::{Envelope, InputResponses, members};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::asks::{RoundId, message_again};
-use crate::call_budget::Permit;
 use crate::frame_edit;
-use crate::request_state::ServerState;
+use crate::parts::asks::{RoundId, message_again};
+use crate::parts::call_budget::Permit;
+use crate::parts::request_state::ServerState;
 use crate::{AskId, StreamId, Timestamp};
 
 /// The rounds that clients have.

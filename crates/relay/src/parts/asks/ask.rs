@@ -9,7 +9,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Id, InputResponses, members};
 use serde_json::value::RawValue;
 
 use super::{Attribution, Origin};
-use crate::past_calls::size_of;
+use crate::parts::past_calls::size_of;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskedVia, CallId, CallSummary};
 

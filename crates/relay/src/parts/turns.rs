@@ -14,8 +14,8 @@
 use mcp_elicit_core::wire::{Capability, Mode};
 
 use crate::CallKind;
-use crate::asking_targets::AskingTargets;
-use crate::call_queue::CallQueue;
+use crate::parts::asking_targets::AskingTargets;
+use crate::parts::call_queue::CallQueue;
 
 /// Which calls may be with the server at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use crate::frame_edit::OWN;
 
 /// The effects, oldest first.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(crate) struct EffectQueue {
     effects: VecDeque<Effect>,
     last_id: u64,
 }
 
-impl Outbox {
+impl EffectQueue {
     /// Adds an effect at the end.
     pub(crate) fn push(&mut self, effect: Effect) {
         self.effects.push_back(effect);
@@ -49,9 +49,7 @@ impl Outbox {
         });
     }
 
-    /// Returns the next id that the gateway makes up. A peer may use the same one: [`Relay::new_id`] passes over those.
-    ///
-    /// [`Relay::new_id`]: crate::Relay::new_id
+    /// Returns the next id that the gateway makes up. A peer may use the same one.
     pub(crate) fn next_id(&mut self) -> Id {
         self.last_id += 1;
         Id::text(&format!("{OWN}{}", self.last_id))

@@ -1,0 +1,150 @@
+//! The calls that wait for approval, and those that were approved and are on their way.
+
+use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::members::{self, Members};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::asks::Attribution;
+use super::request_state::CallBinding;
+use crate::decisions::{Approval, Planned};
+use crate::{CallId, DeliveryId, frame_edit};
+
+/// The member of a result's `_meta` that says by which rule a call was approved.
+const APPROVAL: &str = "mcp-elicit/approval";
+
+/// The calls that wait for approval, and those that were approved and are on their way.
+#[derive(Default)]
+pub(crate) struct Approvals {
+    waiting: FxHashMap<CallId, WaitingCall>,
+    /// The call that is about to start.
+    starting: Option<Approved>,
+    approved: FxHashMap<CallId, Approved>,
+}
+
+/// A call that waits for approval.
+pub(crate) struct WaitingCall {
+    /// What was decided about it.
+    pub(crate) approval: Approval,
+    /// The call.
+    pub(crate) summary: CallSummary,
+}
+
+/// A call that was approved.
+pub(crate) struct Approved {
+    /// The name of the rule.
+    pub(crate) rule: String,
+    /// JSON Pointers to the arguments that were changed.
+    pub(crate) edited: Vec<String>,
+    /// The delivery of the approval, until the call is sent.
+    pub(crate) delivery: Option<DeliveryId>,
+    /// The call as its client made it, where its arguments were changed: the client's retries are of that.
+    pub(crate) binding: Option<CallBinding>,
+}
+
+impl Approvals {
+    /// Returns the approval that this call waits for.
+    pub(crate) fn of(&self, call: CallId) -> Option<&Approval> {
+        self.waiting.get(&call).map(|waiting| &waiting.approval)
+    }
+
+    /// Returns the decision by which the call of this question waits for approval.
+    pub(crate) fn planned(&self, attribution: &Attribution) -> Planned {
+        let approval = attribution.call().and_then(|call| self.of(call));
+        approval.map_or(Planned::Caller { open_for: None }, |approval| {
+            Planned::People(Box::new(approval.people.clone()))
+        })
+    }
+
+    /// The call waits for approval from now on.
+    pub(crate) fn wait(&mut self, call: CallId, waiting: WaitingCall) {
+        self.waiting.insert(call, waiting);
+    }
+
+    /// Returns the call, if it waits for approval.
+    pub(crate) fn waiting(&self, call: CallId) -> Option<&WaitingCall> {
+        self.waiting.get(&call)
+    }
+
+    /// People have decided about the call: it waits no more.
+    pub(crate) fn decided(&mut self, call: CallId) -> Option<WaitingCall> {
+        self.waiting.remove(&call)
+    }
+
+    /// Returns `true` if the call waits for approval.
+    pub(crate) fn has(&self, call: CallId) -> bool {
+        self.waiting.contains_key(&call)
+    }
+
+    /// Returns `true` if the call was approved: no other connection may take it, where it would be asked about again.
+    pub(crate) fn is_approved(&self, call: CallId) -> bool {
+        self.approved.contains_key(&call)
+    }
+
+    /// An approved call is about to start.
+    pub(crate) fn start(&mut self, approved: Approved) {
+        self.starting = Some(approved);
+    }
+
+    /// Takes out the approved call that was to start, where it did not.
+    pub(crate) fn take_unstarted(&mut self) -> Option<Approved> {
+        self.starting.take()
+    }
+
+    /// The approved call that is about to start has this key.
+    pub(crate) fn started(&mut self, call: CallId) {
+        if let Some(approved) = self.starting.take() {
+            self.approved.insert(call, approved);
+        }
+    }
+
+    /// Returns the call as its client made it, where approvers changed its arguments.
+    pub(crate) fn binding_of(&self, call: CallId) -> Option<&CallBinding> {
+        self.approved.get(&call)?.binding.as_ref()
+    }
+
+    /// Takes out the delivery that goes with the call's frame.
+    pub(crate) fn take_delivery(&mut self, call: CallId) -> Option<DeliveryId> {
+        self.approved.get_mut(&call)?.delivery.take()
+    }
+
+    /// Forgets a call that has ended. Returns the delivery of its approval where it never was sent.
+    pub(crate) fn forget(&mut self, call: CallId) -> Option<DeliveryId> {
+        self.waiting.remove(&call);
+        self.approved.remove(&call)?.delivery
+    }
+
+    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
+    pub(crate) fn added_to(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
+        let approved = self.approved.get(&key)?;
+        let result = frame.result()?;
+        if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
+            return None;
+        }
+        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
+        let all = Members::read(result, "result").ok()?;
+        let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
+            Some(meta) => Members::read(meta, "_meta")
+                .ok()?
+                .with(APPROVAL, Some(&note)),
+            None => members::raw_value(&json!({APPROVAL: note})),
+        };
+        let mut said = all.with("_meta", Some(&meta));
+        let told = Members::read_text(said.get(), "result").ok()?;
+        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
+            let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+            let words = format!(
+                "The people who approved this call changed: {}",
+                approved.edited.join(", ")
+            );
+            let words = members::raw_value(&json!({"type": "text", "text": words}));
+            let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
+            let content = serde_json::value::to_raw_value(&content).ok()?;
+            said = told.with("content", Some(&content));
+        }
+        let range = frame.range(FramePart::Result)?;
+        Some(frame_edit::spliced(frame.text(), range, said.get()))
+    }
+}

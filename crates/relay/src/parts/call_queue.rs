@@ -1,0 +1,215 @@
+//! The queue of calls that wait for their turn with the server: its bound, and when it is looked at.
+//!
+//! The turn of a call depends on its target and on [`TurnState`] alone. While that is the same, every call of the queue waits on, so the
+//! queue is not looked at.
+
+use std::collections::BTreeMap;
+
+use mcp_elicit_core::wire::Capability;
+
+use crate::parts::turns::{OtherCalls, Rule};
+use crate::{CallId, CallKind};
+
+/// The counts and settings that change whenever the turn of a call may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnMarks {
+    /// The rule in force.
+    pub(crate) rule: Rule,
+    /// The modes that the client shows itself.
+    pub(crate) shown: Capability,
+    /// Rises when a tool is seen to ask, or no longer suspected.
+    pub(crate) habits: u64,
+    /// Rises when the server is done with a call.
+    pub(crate) calls: u64,
+    /// Rises when a question comes up or ends.
+    pub(crate) questions: u64,
+}
+
+/// Everything that the turn of a call depends on, except its own target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnState {
+    marks: TurnMarks,
+    others: OtherCalls,
+}
+
+impl TurnState {
+    /// The state with these marks, beside these calls.
+    pub(crate) fn new(marks: TurnMarks, others: OtherCalls) -> Self {
+        Self { marks, others }
+    }
+
+    /// Returns `true` where every call has the same turn in the other state.
+    fn is_like(&self, other: &Self) -> bool {
+        let settings = |state: &Self| (state.marks.rule, state.marks.shown, state.marks.habits);
+        settings(self) == settings(other) && self.others == other.others
+    }
+}
+
+/// The kind and the name or URI of a call that waits.
+type Target = (CallKind, String);
+
+/// The calls that wait for their turn. Keys rise with time, so their order is that in which the calls came.
+pub(crate) struct CallQueue {
+    most: usize,
+    waiting: BTreeMap<CallId, Target>,
+    /// Calls that nobody waits for: they are started when they are made again.
+    left: BTreeMap<CallId, Target>,
+    /// The state in which each call of `waiting` was last found to wait.
+    looked_at: Option<TurnState>,
+}
+
+impl CallQueue {
+    /// An empty queue of at most so many calls.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            waiting: BTreeMap::new(),
+            left: BTreeMap::new(),
+            looked_at: None,
+        }
+    }
+
+    /// Returns the number of calls that may wait.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Returns `true` while no more calls may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.most
+    }
+
+    /// Adds a call, newer than all others, that has to wait in this state.
+    pub(crate) fn push(&mut self, call: CallId, target: Target, state: TurnState) {
+        let is_first = self.waiting.is_empty();
+        let same = self.looked_at.is_some_and(|last| last.is_like(&state));
+        self.looked_at = (is_first || same).then_some(state);
+        self.waiting.insert(call, target);
+    }
+
+    /// Removes a call.
+    pub(crate) fn remove(&mut self, call: CallId) {
+        self.waiting.remove(&call);
+        self.left.remove(&call);
+    }
+
+    /// The client of a call waits no longer.
+    pub(crate) fn leave(&mut self, call: CallId) {
+        if let Some(target) = self.waiting.remove(&call) {
+            self.left.insert(call, target);
+        }
+    }
+
+    /// A client waits for a call again, which has its old place.
+    pub(crate) fn come_back(&mut self, call: CallId) {
+        if let Some(target) = self.left.remove(&call) {
+            self.waiting.insert(call, target);
+            self.looked_at = None;
+        }
+    }
+
+    /// Returns the oldest call that nobody waits for.
+    pub(crate) fn oldest_left(&self) -> Option<CallId> {
+        self.left.keys().next().copied()
+    }
+
+    /// Returns the first call after this one whose client waits, with its target; the oldest where there is none before.
+    pub(crate) fn next_after(&self, last: Option<CallId>) -> Option<(CallId, &Target)> {
+        let from = last.map_or(CallId(0), |last| CallId(last.0 + 1));
+        let (key, target) = self.waiting.range(from..).next()?;
+        Some((*key, target))
+    }
+
+    /// Returns the calls whose clients wait, oldest first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = CallId> {
+        self.waiting.keys().copied()
+    }
+
+    /// Returns `true` while a client waits for a call of the queue.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns `true` while the queue has no call.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of calls.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + self.left.len()
+    }
+
+    /// Returns `true` if nothing has changed since these marks that a call could wait for.
+    pub(crate) fn is_as_at(&self, marks: &TurnMarks) -> bool {
+        self.looked_at.is_some_and(|last| last.marks == *marks)
+    }
+
+    /// Notes the state. Returns `true` if some call may have another turn in it.
+    pub(crate) fn must_look(&mut self, state: TurnState) -> bool {
+        let last = self.looked_at.replace(state);
+        !last.is_some_and(|last| last.is_like(&state))
+    }
+
+    /// Notes that all calls that still wait do so in this state.
+    pub(crate) fn looked_at(&mut self, state: TurnState) {
+        self.looked_at = Some(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(calls: u64) -> TurnMarks {
+        TurnMarks {
+            rule: Rule::Single,
+            shown: Capability::NONE,
+            habits: 0,
+            calls,
+            questions: 0,
+        }
+    }
+
+    fn state(calls: u64, others: OtherCalls) -> TurnState {
+        TurnState::new(marks(calls), others)
+    }
+
+    fn push(queue: &mut CallQueue, key: u64, state: TurnState) {
+        queue.push(CallId(key), (CallKind::Tool, "t".to_owned()), state);
+    }
+
+    #[test]
+    fn a_queue_is_looked_at_only_when_a_call_may_have_another_turn() {
+        let (busy, free) = (OtherCalls::BUSY, OtherCalls::NONE);
+        let mut queue = CallQueue::new(2);
+        push(&mut queue, 1, state(5, busy));
+        assert!(queue.is_as_at(&marks(5)));
+        assert!(!queue.is_as_at(&marks(6)));
+        assert!(!queue.must_look(state(6, busy)), "the others are the same");
+        assert!(queue.is_as_at(&marks(6)));
+        assert!(queue.must_look(state(7, free)));
+        // Nothing is known of a call that came in another state than the last.
+        push(&mut queue, 2, state(7, busy));
+        assert!(!queue.is_as_at(&marks(7)));
+        assert!(queue.must_look(state(7, busy)));
+        assert!(queue.is_full());
+    }
+
+    #[test]
+    fn a_call_that_is_left_keeps_its_place_and_counts() {
+        let mut queue = CallQueue::new(2);
+        push(&mut queue, 1, state(0, OtherCalls::BUSY));
+        push(&mut queue, 2, state(0, OtherCalls::BUSY));
+        queue.leave(CallId(1));
+        assert_eq!(queue.waiting().collect::<Vec<_>>(), [CallId(2)]);
+        assert_eq!(queue.oldest_left(), Some(CallId(1)));
+        assert!(queue.is_full());
+        queue.come_back(CallId(1));
+        assert_eq!(queue.waiting().collect::<Vec<_>>(), [CallId(1), CallId(2)]);
+        assert!(!queue.is_as_at(&marks(0)), "it may go by now");
+        queue.remove(CallId(1));
+        queue.remove(CallId(2));
+        assert!(queue.is_empty());
+    }
+}

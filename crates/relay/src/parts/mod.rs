@@ -1,0 +1,62 @@
+//! The parts of the relay. Each is a type that owns its data, which only its own file reaches; no part names the relay (`.ci/check-layers`).
+//! Where the relay does something with a part alone, that stands in a file of the same name beside this folder.
+//!
+//! | part | contents |
+//! | --- | --- |
+//! | `early_requests` | requests of the client that wait for the server's era to be known |
+//! | `era_probe` | finding out the server's era: what was asked, and what follows from each answer |
+//! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
+//! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
+//! | `past_calls` | calls that have ended here and may still ask |
+//! | `turns`, `call_queue` | the calls that are with the server at once; those that wait for their turn, their bound, and when they are looked at |
+//! | `asking_targets` | the tools, prompts and resources that were seen to ask |
+//! | `asks/` | open questions: the table, one question, the calls it may be for |
+//! | `limits` | size, number and rate of questions |
+//! | `approvals` | calls that wait for approval, and those that were approved |
+//! | `passed_rounds` | the rounds that clients have as the server wrote them |
+//! | `server_round` | one round that the gateway answers |
+//! | `round_states`, `request_state` | the states under which clients have rounds: found again, good for one use; how they are sealed |
+//! | `retry_answers` | the answers of a retry for a call that starts anew |
+//! | `deliveries` | answers on their way to the server |
+//! | `hold_timers` | the times at which held calls are kept alive and handed back |
+//! | `unattended` | calls that nobody waits for |
+//! | `client_waits` | the times that clients were seen to wait |
+//! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown |
+//! | `tool_listing`, `catalog` | the gateway's own request for the tools; the tools, as far as lists say |
+//! | `server_requests` | the server's requests that are not questions |
+//! | `opening_ids` | the ids of openings that the server has not answered |
+//! | `url_demand` | the links that a server required to be visited |
+//! | `reported_name`, `log_levels` | the name that the server reported; levels of log messages |
+//! | `timers`, `effect_queue` | what is due; the effects that wait |
+
+pub(crate) mod approvals;
+pub(crate) mod asking_targets;
+pub(crate) mod asks;
+pub(crate) mod call_budget;
+pub(crate) mod call_queue;
+pub(crate) mod calls;
+pub(crate) mod catalog;
+pub(crate) mod client_waits;
+pub(crate) mod deliveries;
+pub(crate) mod early_requests;
+pub(crate) mod effect_queue;
+pub(crate) mod era_probe;
+pub(crate) mod hold_timers;
+pub(crate) mod limits;
+pub(crate) mod log_levels;
+pub(crate) mod opening_ids;
+pub(crate) mod passed_rounds;
+pub(crate) mod past_calls;
+pub(crate) mod reported_name;
+pub(crate) mod request_state;
+pub(crate) mod retry_answers;
+pub(crate) mod round_states;
+pub(crate) mod server_requests;
+pub(crate) mod server_round;
+pub(crate) mod task_owners;
+pub(crate) mod task_questions;
+pub(crate) mod timers;
+pub(crate) mod tool_listing;
+pub(crate) mod turns;
+pub(crate) mod unattended;
+pub(crate) mod url_demand;

@@ -1,0 +1,36 @@
+//! The ids of openings: `initialize` and `server/discover` as the client sent them.
+
+use std::collections::VecDeque;
+
+use mcp_elicit_core::wire::Id;
+
+/// The number of openings whose ids are remembered.
+const FIRST_REQUESTS: usize = 16;
+
+/// The ids of openings that the server has not answered, as the client chose them. It may do so long after another era was found.
+#[derive(Default)]
+pub(crate) struct OpeningIds {
+    ids: VecDeque<Id>,
+}
+
+impl OpeningIds {
+    /// Notes that an opening goes to the server under this id.
+    pub(crate) fn note(&mut self, id: Id) {
+        self.ids.push_back(id);
+        if self.ids.len() > FIRST_REQUESTS {
+            self.ids.pop_front();
+        }
+    }
+
+    /// Forgets the opening that went out under this id, which is answered.
+    pub(crate) fn answered(&mut self, id: &Id) {
+        if !self.ids.is_empty() {
+            self.ids.retain(|known| known != id);
+        }
+    }
+
+    /// Returns `true` if an opening that is not answered has this id.
+    pub(crate) fn has(&self, id: &Id) -> bool {
+        self.ids.contains(id)
+    }
+}

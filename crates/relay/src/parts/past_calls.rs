@@ -1,0 +1,94 @@
+//! The calls that have ended here while their server may still be at work on them, oldest first. Their number and size are bounded.
+
+use std::collections::VecDeque;
+
+use mcp_elicit_core::wire::{Frame, Id, members};
+
+use crate::CallSummary;
+
+/// The number of calls that are remembered.
+const REMEMBERED: usize = 256;
+/// The size of their names and arguments, in bytes.
+const BYTES: usize = 4 * 1024 * 1024;
+
+/// The calls, oldest first.
+#[derive(Default)]
+pub(crate) struct PastCalls {
+    calls: VecDeque<PastCall>,
+    bytes: usize,
+    /// `true` if one was forgotten, or could not be read.
+    is_incomplete: bool,
+}
+
+/// A call that has ended here.
+struct PastCall {
+    /// The id under which the server may still answer it; a task is answered already.
+    id: Option<Id>,
+    /// The id of the task that it became.
+    task: Option<String>,
+    call: CallSummary,
+}
+
+impl PastCalls {
+    /// Adds a call that has ended here; the oldest are forgotten.
+    pub(crate) fn add(&mut self, id: Option<Id>, task: Option<String>, call: Option<CallSummary>) {
+        let Some(call) = call else {
+            self.is_incomplete = true;
+            return;
+        };
+        self.bytes += size_of(&call);
+        self.calls.push_back(PastCall { id, task, call });
+        while self.calls.len() > REMEMBERED || self.bytes > BYTES {
+            let Some(oldest) = self.calls.pop_front() else {
+                return;
+            };
+            self.bytes -= size_of(&oldest.call);
+            self.is_incomplete = true;
+        }
+    }
+
+    /// The server has answered this id: it is done with the call.
+    pub(crate) fn answered(&mut self, id: &Id) {
+        self.calls.retain(|past| past.id.as_ref() != Some(id));
+        self.bytes = self.all().map(size_of).sum();
+    }
+
+    /// Returns `true` if the server may still answer this id.
+    pub(crate) fn has(&self, id: &Id) -> bool {
+        self.calls.iter().any(|past| past.id.as_ref() == Some(id))
+    }
+
+    fn has_task(&self, id: &str) -> bool {
+        let mut tasks = self.calls.iter().filter_map(|past| past.task.as_deref());
+        tasks.any(|task| task == id)
+    }
+
+    /// The client asks for a task, which may go on with that: one of an earlier session is of a call that is not known here.
+    pub(crate) fn note_task_request(&mut self, frame: Frame<'_>) {
+        let task = frame
+            .params()
+            .and_then(|params| members::member(params, "taskId"));
+        let Some(task) = task else {
+            return;
+        };
+        let is_known = members::text(task).is_some_and(|task| self.has_task(&task));
+        if !is_known {
+            self.is_incomplete = true;
+        }
+    }
+
+    /// Returns the calls that are remembered.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &CallSummary> {
+        self.calls.iter().map(|past| &past.call)
+    }
+
+    /// Returns `true` if there may be others.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
+}
+
+/// Returns the size of a call's name and arguments, in bytes.
+pub(crate) fn size_of(call: &CallSummary) -> usize {
+    call.target.len() + call.arguments.as_ref().map_or(0, String::len)
+}

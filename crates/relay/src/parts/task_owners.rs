@@ -1,0 +1,188 @@
+//! The callers of tasks: shared by all relays of one server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_elicit_core::wire::WireError;
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
+use mcp_elicit_core::wire::members::{self, Members};
+use mcp_elicit_core::wire::meta::RELATED_TASK;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The number of tasks of one server that are remembered.
+const REMEMBERED: usize = 4_096;
+/// The longest id of a task that is remembered, in bytes.
+const LONGEST_ID: usize = 1_024;
+
+/// Which caller began each task: shared by all relays of one server.
+#[derive(Clone, Debug, Default)]
+pub struct TaskOwners {
+    known: Arc<Mutex<Owners>>,
+    /// `true` if a task was begun since this was last looked at.
+    changed: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct Owners {
+    by_task: BTreeMap<String, Owner>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Owner {
+    /// Which task it is: later ones have greater numbers.
+    number: u64,
+    caller: String,
+}
+
+/// A task and its caller, as the record keeps them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedTask {
+    task: String,
+    caller: String,
+}
+
+impl Owners {
+    fn insert(&mut self, task: String, caller: String) {
+        if task.len() > LONGEST_ID {
+            return;
+        }
+        self.last += 1;
+        let number = self.last;
+        self.by_task.insert(task, Owner { number, caller });
+        while self.by_task.len() > REMEMBERED {
+            let Some(task) = self.oldest_of_busiest() else {
+                return;
+            };
+            self.by_task.remove(&task);
+        }
+    }
+
+    /// Returns the oldest task of the caller with the most, so that nobody pushes out the tasks of others.
+    fn oldest_of_busiest(&self) -> Option<String> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for owner in self.by_task.values() {
+            *counts.entry(&owner.caller).or_default() += 1;
+        }
+        let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let its = self
+            .by_task
+            .iter()
+            .filter(|(_, owner)| owner.caller == busiest);
+        let (task, _) = its.min_by_key(|(_, owner)| owner.number)?;
+        Some(task.clone())
+    }
+}
+
+impl TaskOwners {
+    fn all(&self) -> MutexGuard<'_, Owners> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of this caller became this task. A server that uses an id again means the later one.
+    pub(crate) fn begin(&self, task: String, caller: String) {
+        self.all().insert(task, caller);
+        self.changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether this caller began the task.
+    pub(crate) fn is_of(&self, task: &str, caller: &str) -> bool {
+        let all = self.all();
+        all.by_task
+            .get(task)
+            .is_some_and(|owner| owner.caller == caller)
+    }
+
+    /// Returns whether all tasks that a notification names are of this caller. One that names none for any reader has no others.
+    pub(crate) fn has_own_only(&self, frame: Frame<'_>, caller: &str) -> bool {
+        let has_members = |params: &str| params.starts_with('{');
+        if !frame.part(FramePart::Params).is_some_and(has_members) {
+            return true;
+        }
+        let tasks = frame.params().map(tasks_in);
+        matches!(tasks, Some(Ok(tasks)) if tasks.iter().all(|task| self.is_of(task, caller)))
+    }
+
+    /// Returns whether a task was begun since the last time.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns all tasks, the oldest first.
+    pub(crate) fn known(&self) -> Vec<LearnedTask> {
+        let all = self.all();
+        let mut known: Vec<_> = all.by_task.iter().collect();
+        known.sort_by_key(|(_, owner)| owner.number);
+        let task = |(task, owner): (&String, &Owner)| LearnedTask {
+            task: task.clone(),
+            caller: owner.caller.clone(),
+        };
+        known.into_iter().map(task).collect()
+    }
+
+    /// Adds tasks that another process saw begin, or an earlier one; those that are known stay as they are.
+    pub(crate) fn add(&self, tasks: &[LearnedTask]) {
+        let mut all = self.all();
+        for LearnedTask { task, caller } in tasks {
+            if !all.by_task.contains_key(task) {
+                all.insert(task.clone(), caller.clone());
+            }
+        }
+    }
+}
+
+/// Returns the ids of all tasks that the params of a notification name.
+fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
+    let all = Members::read(params, "params")?;
+    all.refuse_like(&["taskId", "task", "_meta"], "params")?;
+    let mut tasks: Vec<String> = task_in(params)?.into_iter().collect();
+    if let Some(task) = all.get("task").filter(|task| task.get().starts_with('{')) {
+        tasks.extend(task_in(task)?);
+    }
+    if let Some(meta) = all.get("_meta").filter(|meta| meta.get().starts_with('{')) {
+        let meta = Members::read(meta, "_meta")?;
+        meta.refuse_like(&[RELATED_TASK], "_meta")?;
+        if let Some(task) = meta.get(RELATED_TASK) {
+            tasks.extend(task_in(task)?);
+        }
+    }
+    Ok(tasks)
+}
+
+/// Returns the id of the task that an object names.
+pub(crate) fn task_in(object: &RawValue) -> Result<Option<String>, WireError> {
+    if members::is_null(object) {
+        return Ok(None);
+    }
+    let all = Members::read(object, "params")?;
+    all.refuse_like(&["taskId"], "params")?;
+    Ok(all.text("taskId")?.map(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_task_is_forgotten_and_all_others_are_kept_for_the_next_process() {
+        let owners = TaskOwners::default();
+        for number in 0..=REMEMBERED {
+            owners.begin(number.to_string(), "ada".to_owned());
+        }
+        assert!(owners.take_changed() && !owners.take_changed());
+        assert!(!owners.is_of("0", "ada") && owners.is_of("1", "ada"));
+        assert!(!owners.is_of("1", "bob"));
+        owners.begin("x".repeat(LONGEST_ID + 1), "ada".to_owned());
+        let next = TaskOwners::default();
+        next.begin("1".to_owned(), "bob".to_owned());
+        next.add(&owners.known());
+        assert!(next.is_of("2", "ada") && next.is_of("1", "bob"));
+        assert_eq!(next.known().len(), REMEMBERED);
+        // Whoever begins many loses their own.
+        assert!(next.is_of("1", "bob"));
+        next.begin("more".to_owned(), "ada".to_owned());
+        assert!(next.is_of("1", "bob") && next.is_of("more", "ada"));
+    }
+}

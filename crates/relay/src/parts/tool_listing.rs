@@ -1,0 +1,69 @@
+//! The gateway's own request for the server's tools, and the calls that wait for it.
+
+use mcp_elicit_core::wire::Id;
+
+use crate::CallId;
+
+/// The most pages that are asked for.
+const PAGES: usize = 50;
+
+/// The gateway's own request for the tools, while it runs.
+#[derive(Default)]
+pub(crate) struct ToolListing {
+    running: Option<Running>,
+}
+
+struct Running {
+    /// The id of the request for the page that is awaited.
+    id: Id,
+    pages: usize,
+    /// The calls that wait for it.
+    calls: Vec<CallId>,
+}
+
+impl ToolListing {
+    /// The call waits for the list, if that is asked for. `false` where it has to be asked for first.
+    pub(crate) fn join(&mut self, call: CallId) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        running.calls.push(call);
+        true
+    }
+
+    /// The first page was asked for under this id, for this call.
+    pub(crate) fn begin(&mut self, id: Id, call: CallId) {
+        self.running = Some(Running {
+            id,
+            pages: 1,
+            calls: vec![call],
+        });
+    }
+
+    /// Returns `true` if a page is awaited under this id.
+    pub(crate) fn awaits(&self, id: &Id) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.id == *id)
+    }
+
+    /// Returns `true` if one more page may be asked for.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.pages < PAGES)
+    }
+
+    /// The next page was asked for under this id.
+    pub(crate) fn go_on(&mut self, id: Id) {
+        if let Some(running) = &mut self.running {
+            running.id = id;
+            running.pages += 1;
+        }
+    }
+
+    /// Ends the request. Returns the calls that waited for it; `None` where none ran.
+    pub(crate) fn end(&mut self) -> Option<Vec<CallId>> {
+        self.running.take().map(|running| running.calls)
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls that nobody waits for, and calls that follow one of another session.
+
+use std::collections::{HashMap, VecDeque};
+
+use rustc_hash::FxHashSet;
+
+use crate::parts::call_budget::Permit;
+use crate::{CallId, StreamId};
+
+/// The calls of this session that nobody waits for, and what is looked up of other sessions' calls.
+#[derive(Default)]
+pub(crate) struct Unattended {
+    /// By the digest of what they call, oldest first.
+    by_digest: HashMap<String, VecDeque<CallId>>,
+    /// Calls that wait for the result of the same call in another session.
+    following: FxHashSet<CallId>,
+    /// `true` if the record knows calls that nobody waits for.
+    in_record: bool,
+    /// Calls that are being looked up in the record.
+    lookups: Vec<Lookup>,
+}
+
+/// A call that is being looked up in the record.
+struct Lookup {
+    stream: StreamId,
+    /// `false` once its client has closed the stream.
+    is_waited_for: bool,
+    permit: Permit,
+}
+
+impl Unattended {
+    /// Adds a call that nobody waits for any more.
+    pub(crate) fn add(&mut self, digest: String, call: CallId) {
+        self.by_digest.entry(digest).or_default().push_back(call);
+    }
+
+    /// Removes a call, which is waited for again or has ended.
+    pub(crate) fn remove(&mut self, call: CallId) {
+        self.by_digest.retain(|_, calls| {
+            calls.retain(|known| *known != call);
+            !calls.is_empty()
+        });
+    }
+
+    /// Returns the calls of this digest, oldest first.
+    pub(crate) fn of(&self, digest: &str) -> impl Iterator<Item = CallId> {
+        self.by_digest.get(digest).into_iter().flatten().copied()
+    }
+
+    /// Returns `true` while no call of this session is unattended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_digest.is_empty()
+    }
+
+    /// The call waits for the result of the same call in another session.
+    pub(crate) fn follow(&mut self, call: CallId) {
+        self.following.insert(call);
+    }
+
+    /// Returns `true` while the call waits for another session's.
+    pub(crate) fn follows(&self, call: CallId) -> bool {
+        self.following.contains(&call)
+    }
+
+    /// Ends the wait for another session's call. `false` where the call did not wait.
+    pub(crate) fn end_following(&mut self, call: CallId) -> bool {
+        self.following.remove(&call)
+    }
+
+    /// Sets whether the record knows calls that nobody waits for.
+    pub(crate) fn set_in_record(&mut self, known: bool) {
+        self.in_record = known;
+    }
+
+    /// Returns `true` if the record knows calls that nobody waits for.
+    pub(crate) fn is_in_record(&self) -> bool {
+        self.in_record
+    }
+
+    /// Notes that the call that came on this stream is being looked up.
+    pub(crate) fn begin_lookup(&mut self, stream: StreamId, permit: Permit) {
+        self.lookups.push(Lookup {
+            stream,
+            is_waited_for: true,
+            permit,
+        });
+    }
+
+    /// Ends a lookup. Returns the permit of its call; `None` where nobody waits for it.
+    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> Option<Permit> {
+        let mut all = self.lookups.iter();
+        let at = all.position(|known| known.stream == stream)?;
+        let ended = self.lookups.swap_remove(at);
+        ended.is_waited_for.then_some(ended.permit)
+    }
+
+    /// Nobody waits for the lookups of a stream that was closed; each holds its request until the record has answered.
+    pub(crate) fn stream_closed(&mut self, stream: StreamId) {
+        for lookup in &mut self.lookups {
+            lookup.is_waited_for &= lookup.stream != stream;
+        }
+    }
+}
