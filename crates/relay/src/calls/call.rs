@@ -500,6 +500,11 @@ impl Call {
         self.read_summary()?.err()
     }
 
+    /// Returns what is called as far as it was read before.
+    pub(crate) fn known_summary(&self) -> Option<&CallSummary> {
+        self.summary.as_ref()?.as_ref().ok()
+    }
+
     fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
         if self.summary.is_none() {
             let frame = self.frame()?;

@@ -159,6 +159,13 @@ impl Calls {
         calls.filter(|(_, call)| call.may_ask())
     }
 
+    /// Reads what is called by each call in which the server may be asking right now, as far as that was not done yet.
+    pub(crate) fn read_asking(&mut self) {
+        for call in self.by_key.values_mut().filter(|call| call.may_ask()) {
+            call.summary();
+        }
+    }
+
     /// Returns the oldest call in which the server may be asking right now, of those up to `newest` and without `except`.
     pub(crate) fn oldest_asking(&self, newest: CallId, except: CallId) -> Option<CallId> {
         let asking = self.asking().map(|(key, _)| key);
