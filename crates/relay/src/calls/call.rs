@@ -112,11 +112,17 @@ impl Call {
         }
     }
 
+    /// The same call, whose progress the client wants under one token and the server reports under another.
+    pub(crate) fn with_tokens(mut self, token: Id, upstream: Option<Id>) -> Self {
+        self.progress = CallProgress::with_tokens(token, upstream);
+        self
+    }
+
     /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides, a response that
     /// nobody came for, and answers of its rounds. A question in it counts with the questions.
     pub(crate) fn recount(&mut self) {
-        // The server's id is the key of a table as well.
-        let ids = self.client_id.as_json().len() + 2 * self.upstream_id.as_json().len();
+        // Both ids are keys of tables as well.
+        let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let kept = self.kept.as_ref().map_or(0, Bytes::len);
         let state = match &self.state {
             ServerState::Queued(queued) => queued.original.len(),
@@ -139,12 +145,12 @@ impl Call {
     }
 
     /// Nobody waits for it any more. Returns the stream where the client waited.
-    pub(crate) fn detach(&mut self) -> Option<StreamId> {
+    pub(super) fn detach(&mut self) -> Option<StreamId> {
         self.stream.take()
     }
 
     /// The client has made it again with this id and waits on this stream.
-    pub(crate) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
+    pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.stream = Some(stream);
         self.came_at = now;
         if let Some(id) = id {
@@ -475,7 +481,7 @@ impl Call {
     }
 
     /// Reads the token for progress out of the request, where that was not done yet.
-    pub(crate) fn learn_token(&mut self) {
+    pub(super) fn learn_token(&mut self) {
         if self.progress.is_unknown() {
             let token = self.frame().and_then(|frame| {
                 let index = FrameIndex::at(frame.as_bytes())?;
