@@ -109,12 +109,14 @@ impl Relay {
         {
             return forward;
         }
-        if let Some(kind) = kind
-            && let Some(forward) = self.admit(frame, kind)
-        {
-            return forward;
+        let admitted = kind.map_or(Ok(None), |kind| self.admit(frame, kind));
+        match admitted {
+            Ok(digest) => {
+                let frame = frame.with_digest(digest.as_deref());
+                self.translate_request(frame, method, Carried::default())
+            }
+            Err(forward) => forward,
         }
-        self.translate_request(frame, method, Carried::default())
     }
 
     /// The call goes to the server, as it came when nothing stands against it.
@@ -151,6 +153,7 @@ impl Relay {
         }
         if kind.is_some() {
             call.keep(frame.bytes_of(&sent));
+            call.set_digest(frame.digest());
         }
         call.recount();
         let Some(key) = self.calls.insert(call) else {

@@ -177,7 +177,10 @@ impl Relay {
         self.turns.queue_mut().leave(key);
         self.calls.detach(key);
         let call = self.calls.get_mut(key);
-        let Some(digest) = call.and_then(Call::summary).map(|calling| calling.digest.clone()) else {
+        let Some(digest) = call
+            .and_then(Call::summary)
+            .map(|calling| calling.digest.clone())
+        else {
             return false;
         };
         self.unattended.add(digest, key);

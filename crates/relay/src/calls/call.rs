@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::{
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
-use super::summary::{progress_token, summary, target};
+use super::summary::{progress_token, summary, summary_of, target};
 use crate::call_budget::Permit;
 use crate::frame_edit;
 use crate::log_levels::LogLevel;
@@ -44,6 +44,8 @@ pub(crate) struct Call {
     lists_tools: bool,
     /// `true` if it asks for the list of tasks.
     lists_tasks: bool,
+    /// The digest of the call, where the rules were asked about it; taken out when the call is read.
+    digest: Option<String>,
     /// The call, or the reason that it cannot be shown; read when first needed.
     summary: Option<Result<CallSummary, CallDefect>>,
 }
@@ -108,6 +110,7 @@ impl Call {
             log_level: None,
             lists_tools: false,
             lists_tasks: false,
+            digest: None,
             summary: None,
         }
     }
@@ -455,6 +458,11 @@ impl Call {
         self.recount();
     }
 
+    /// Sets the digest of what is called, where that was read before it came here.
+    pub(crate) fn set_digest(&mut self, digest: Option<&str>) {
+        self.digest = digest.map(str::to_owned);
+    }
+
     /// The request as it went to the server, where it is kept.
     pub(crate) fn frame(&self) -> Option<&str> {
         std::str::from_utf8(self.kept.as_ref()?).ok()
@@ -511,14 +519,34 @@ impl Call {
         self.summary.as_ref()?.as_ref().ok()
     }
 
+    /// Returns the digest that was read before it came here, while it is not read itself.
+    #[cfg(test)]
+    pub(crate) fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// Checks that the digest is that of the request as it is kept.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        if let (Some(digest), Some(kind), Some(frame)) = (&self.digest, self.kind, self.frame()) {
+            let index = FrameIndex::at(frame.as_bytes()).unwrap();
+            let read = summary(kind, Frame::of_text(frame, &index)).unwrap();
+            assert_eq!(*digest, read.digest);
+        }
+    }
+
     fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
         if self.summary.is_none() {
+            let digest = self.digest.take();
             let frame = self.frame()?;
             let index = FrameIndex::at(frame.as_bytes());
             let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
             let read = frame.ok_or(CallDefect::Target);
             let kind = self.kind?;
-            self.summary = Some(read.and_then(|frame| summary(kind, frame)));
+            self.summary = Some(read.and_then(|frame| match digest {
+                Some(digest) => summary_of(kind, frame, digest),
+                None => summary(kind, frame),
+            }));
         }
         Some(self.summary.as_ref()?.as_ref().map_err(|defect| *defect))
     }

@@ -10,7 +10,7 @@ use super::call::Call;
 use crate::{CallId, StreamId};
 
 /// The calls by the client's id, by the server's token for progress, and by the stream on which the client waits. Several may share each.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct CallIndex {
     /// A call on which somebody waits stands behind one on which nobody does, and a later behind an earlier.
     by_client: HashMap<Id, BTreeSet<(bool, CallId)>>,

@@ -22,8 +22,8 @@ use rustc_hash::FxHashMap;
 
 use crate::call_budget::CallBudget;
 use crate::{CallId, CallSummary, StreamId, Timestamp};
-use index::CallIndex;
 pub(crate) use call::Call;
+use index::CallIndex;
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
@@ -243,5 +243,22 @@ impl Calls {
 
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    /// Returns the number of names under which calls are found.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Checks that all that is kept beside the calls is as they are.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let mut index = CallIndex::default();
+        for (key, call) in &self.by_key {
+            index.add(*key, call);
+            call.check();
+        }
+        assert_eq!(self.index, index);
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_elicit_core::question::CallSummary;
-use serde_json::json;
+use mcp_elicit_core::wire::Id;
+use serde_json::{Value, json};
 
 use super::approvals::refusal;
 use super::world::World;
@@ -94,6 +95,10 @@ fn session(reads_arguments: bool) -> (World, Arc<Counting>) {
     (World::with_silent_server(settings), rules)
 }
 
+fn read(frame: &str) -> Value {
+    serde_json::from_str(frame).unwrap()
+}
+
 fn call(world: &mut World, id: u64, tool: &str) {
     let params = json!({"name": tool, "arguments": {"of": id}});
     let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
@@ -115,6 +120,92 @@ fn server_asks(world: &mut World, id: u64) -> String {
     world.server_sends(&frame.to_string());
     world.run_record();
     world.to_server.pop_back().unwrap_or_default()
+}
+
+fn call_with_token(world: &mut World, id: u64, token: &str) {
+    let params = json!({"name": "read", "_meta": {"progressToken": token}});
+    let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    world.client_sends(&frame.to_string());
+}
+
+/// The number of names under which calls are found.
+fn names(world: &World) -> usize {
+    world.relay.calls.names()
+}
+
+#[test]
+fn the_names_of_a_call_are_forgotten_with_it() {
+    let settings = RelaySettings {
+        client_streams: true,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with_silent_server(settings);
+    for id in 100..150 {
+        call_with_token(&mut world, id, &format!("token {id}"));
+    }
+    // Those of the calls, their tokens, and the stream of the session.
+    assert_eq!(names(&world), 50 + 50 + 1);
+    for id in 100..149 {
+        cancel(&mut world, id);
+    }
+    assert_eq!(names(&world), 3);
+    let frame = json!({"jsonrpc": "2.0", "id": 149, "result": {"content": []}});
+    world.server_sends(&frame.to_string());
+    assert_eq!((world.relay.calls.len(), names(&world)), (0, 0));
+}
+
+#[test]
+fn a_cancelled_id_is_the_last_call_of_that_id_and_progress_finds_its_own() {
+    let settings = RelaySettings {
+        client_streams: true,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with_silent_server(settings);
+    world.to_server.clear();
+    for _ in 0..3 {
+        call_with_token(&mut world, 100, "t");
+    }
+    let sent = world.to_server.drain(..).map(|frame| read(&frame));
+    let sent: Vec<(Value, Value)> = sent
+        .map(|frame| {
+            (
+                frame["id"].clone(),
+                frame["params"]["_meta"]["progressToken"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(sent[0], (json!(100), json!("t")));
+    for (id, token) in sent.iter().rev() {
+        let params = json!({"progressToken": token, "progress": 1});
+        let progress =
+            json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        world.server_sends(&progress.to_string());
+        let told = read(&world.to_client.pop_back().unwrap().1);
+        assert_eq!(told["params"]["progressToken"], "t");
+        cancel(&mut world, 100);
+        let told = read(&world.to_server.pop_back().unwrap());
+        assert_eq!(&told["params"]["requestId"], id);
+        // The call is over: nobody gets its progress.
+        world.to_client.clear();
+    }
+    assert_eq!(names(&world), 0);
+}
+
+#[test]
+fn a_call_is_not_read_again_that_the_rules_were_asked_about() {
+    let (mut world, _) = session(true);
+    call(&mut world, 100, "read");
+    let key = world.relay.calls.by_client(&Id::number(100)).unwrap();
+    let digest = |world: &World| {
+        let call = world.relay.calls.get(key).unwrap();
+        let summary = call.known_summary().map(|call| call.digest.clone());
+        (call.digest().map(str::to_owned), summary)
+    };
+    let (Some(admitted), None) = digest(&world) else {
+        panic!("the call has no digest, or was read")
+    };
+    server_asks(&mut world, 1);
+    assert_eq!(digest(&world), (None, Some(admitted)));
 }
 
 #[test]
