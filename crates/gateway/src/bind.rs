@@ -1,7 +1,9 @@
 //! The facts of a running gateway, bound to its rules: who calls what, what is asked, and what the rules say of it. The functions that
 //! decide are those of `mcp-elicit rules simulate`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::ElicitRequest;
-use mcp_elicit_policy::rules::{self as policy, OnTimeout, Plan};
+use mcp_elicit_policy::rules::{self as policy, ArgumentsRead, OnTimeout, Plan};
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, CallingPerson, Facts, FieldFacts, IdentifiedCaller, Now,
     People, QuestionFacts, Rules,
@@ -20,7 +22,8 @@ use mcp_elicit_policy::{
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller, mail_digest};
 use mcp_elicit_relay::decisions::{
-    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+    Admission, Approval, CallFacts, Decisions, PeopleAsked, Planned, QuestionDecisions,
+    QuestionParts, RuleRefusal, ToolFacts, up_to_refusal,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -124,9 +127,18 @@ impl Binding {
             principal: self.caller.get().binding().to_owned(),
             call: call.map(|call| (call.kind, call.target.clone())),
         });
-        RuleRefusal {
-            rule: rule.to_owned(),
-            reason: reason.to_owned(),
+        refusal(rule, reason)
+    }
+
+    fn bound_at(&self, now: Timestamp) -> BoundAt<'_> {
+        let (rules, time) = self.teams.rules_at(now);
+        let by = identified(&self.teams, rules.people(), &self.caller.get());
+        BoundAt {
+            binding: self,
+            rules,
+            time,
+            by,
+            read: RefCell::default(),
         }
     }
 
@@ -222,34 +234,14 @@ impl Decisions for Binding {
     fn plan(
         &self,
         now: Timestamp,
-        call: Option<(&CallSummary, Option<&ToolFacts>)>,
+        call: Option<CallFacts<'_>>,
         question: QuestionParts<'_>,
     ) -> Planned {
-        let (rules, time) = self.teams.rules_at(now);
-        let by = identified(&self.teams, rules.people(), &self.caller.get());
-        let facts = facts(&by, &self.server.name, call, &time);
-        match rules.plan(&facts, &question_facts(question)) {
-            policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
-                let digest = ask_digest(rule, &plan);
-                let call = call.map(|(call, _)| call);
-                let refusal =
-                    self.refuses_to_ask(&facts, by.unmatched.as_deref(), rule, &plan, call);
-                if let Some(refusal) = refusal {
-                    return Planned::Refuse(refusal);
-                }
-                match self.people_asked(&rules, &by.caller, rule, &plan, &digest, false) {
-                    Ok(people) => Planned::People(Box::new(people)),
-                    Err(refusal) => Planned::Refuse(refusal),
-                }
-            }
-            policy::Planned::Ask(_, plan) => Planned::Caller {
-                open_for: plan.deadline,
-            },
-            policy::Planned::Refuse(rule, refusal) => {
-                let call = call.map(|(call, _)| call);
-                Planned::Refuse(self.refused(rule, &refusal.reason, call))
-            }
-        }
+        self.bound_at(now).plan_one(call, &question_facts(question))
+    }
+
+    fn at(&self, now: Timestamp) -> Box<dyn QuestionDecisions + '_> {
+        Box::new(self.bound_at(now))
     }
 
     fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
@@ -296,6 +288,83 @@ impl Decisions for Binding {
             };
             self.teams.grant(grant, now);
         }
+    }
+}
+
+/// The rules, with all facts of one moment but the call and the question.
+struct BoundAt<'b> {
+    binding: &'b Binding,
+    rules: Arc<Rules>,
+    time: Now,
+    by: IdentifiedCaller,
+    /// By the kind and name of a call.
+    read: RefCell<HashMap<String, ArgumentsRead>>,
+}
+
+impl BoundAt<'_> {
+    fn facts<'a>(&'a self, call: Option<CallFacts<'a>>) -> Facts<'a> {
+        facts(&self.by, &self.binding.server.name, call, &self.time)
+    }
+
+    fn plan_one(&self, call: Option<CallFacts<'_>>, question: &QuestionFacts) -> Planned {
+        let facts = self.facts(call);
+        match self.rules.plan(&facts, question) {
+            policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
+                let unmatched = self.by.unmatched.as_deref();
+                if let Some(reason) = plan.reason_not_to_ask(facts.call.as_ref(), unmatched) {
+                    return Planned::Refuse(refusal(rule, &reason));
+                }
+                let digest = ask_digest(rule, &plan);
+                let caller = &self.by.caller;
+                let people =
+                    self.binding
+                        .people_asked(&self.rules, caller, rule, &plan, &digest, false);
+                match people {
+                    Ok(people) => Planned::People(Box::new(people)),
+                    Err(refusal) => Planned::Refuse(refusal),
+                }
+            }
+            policy::Planned::Ask(_, plan) => Planned::Caller {
+                open_for: plan.deadline,
+            },
+            policy::Planned::Refuse(rule, because) => {
+                Planned::Refuse(refusal(rule, &because.reason))
+            }
+        }
+    }
+}
+
+impl QuestionDecisions for BoundAt<'_> {
+    fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
+        let name = format!("{} {}", call.kind.word(), call.target);
+        let facts = self.facts(Some((call, None)));
+        let known = self.read.borrow().get(&name).copied();
+        let read = known.unwrap_or_else(|| {
+            let read = self.rules.arguments_read(&facts);
+            self.read.borrow_mut().insert(name.clone(), read);
+            read
+        });
+        if read.by_conditions {
+            return Cow::Borrowed(&call.digest);
+        }
+        let is_shown = || facts.call.is_none_or(|call| call.unshown().is_none());
+        if read.by_people && !is_shown() {
+            return Cow::Owned(format!("too long: {name}"));
+        }
+        Cow::Owned(name)
+    }
+
+    fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned> {
+        let question = question_facts(question);
+        let plan = |call: &Option<CallFacts<'_>>| self.plan_one(*call, &question);
+        up_to_refusal(calls.iter().map(plan))
+    }
+}
+
+fn refusal(rule: &str, reason: &str) -> RuleRefusal {
+    RuleRefusal {
+        rule: rule.to_owned(),
+        reason: reason.to_owned(),
     }
 }
 
@@ -847,5 +916,56 @@ mod tests {
             ("production", false)
         );
         assert_eq!(people.open_for, Duration::from_secs(30 * 60));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_of_a_question_is_in_the_audit_once_it_is_told_and_not_while_it_is_judged() {
+        let (binding, mut changes) = binding();
+        let now = Timestamp::from_millis(1_000);
+        let request = empty_form();
+        let question = QuestionParts {
+            has_credentials: true,
+            ..asking(&request)
+        };
+        let call = call("put_a", None);
+        for call in [Some((&call, None)), None] {
+            for _ in 0..10 {
+                let planned = binding.plan(now, call, question);
+                assert!(matches!(planned, Planned::Refuse(_)), "{planned:?}");
+            }
+        }
+        assert!(changes.try_recv().is_err(), "nobody has told of it");
+        let reason = "no";
+        binding.not_asked(Some(&call), &refusal("no-secrets", reason));
+        let told = format!("{:?}", changes.try_recv().unwrap());
+        assert!(told.contains("Refused") && told.contains("put_a"), "{told}");
+        assert!(changes.try_recv().is_err());
+    }
+
+    #[test]
+    fn questions_in_calls_are_decided_alike_unless_a_rule_reads_their_arguments_or_people_see_them()
+    {
+        let by_caller = "[[rules]]\n when = 'caller.person == \"ada\"'\n ask = \"caller\"";
+        let people =
+            "[people.ada]\n mail = \"ada@example.com\"\n[[rules]]\n ask = { person = \"ada\" }";
+        let long = format!(r#"{{"x":"{}"}}"#, "ü".repeat(sanitize::ARGUMENTS));
+        let few = r#"{"environment":"production"}"#;
+        for (file, few_differs, long_differs) in [
+            (by_caller, false, false),
+            (people, false, true),
+            (FILE, true, true),
+        ] {
+            let rules = Arc::new(Rules::parse(file).unwrap());
+            let key = IdentityKey::random().unwrap();
+            let (teams, _changes) = Teams::without_logins(rules, key);
+            let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
+            let binding = Binding::new(teams, server("k"), caller, Duration::from_secs(60));
+            let decisions = binding.at(Timestamp::from_millis(1_000));
+            let none = call("put_a", None);
+            let same = |other: &CallSummary| decisions.group_of(&none) == decisions.group_of(other);
+            assert_eq!(same(&call("put_a", Some(few))), !few_differs, "{file}");
+            assert_eq!(same(&call("put_a", Some(&long))), !long_differs, "{file}");
+            assert!(!same(&call("put_b", None)), "the name always counts");
+        }
     }
 }

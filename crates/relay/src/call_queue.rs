@@ -101,8 +101,8 @@ impl Relay {
     /// comes soon.
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
-        if let Some(call) = self.calls.get_mut(key) {
-            call.learn_token();
+        self.calls.learn_token(key);
+        if let Some(call) = self.calls.get(key) {
             let is_waited_for = call.stream().is_some();
             self.holds
                 .begin_quietly(now, key, is_waited_for, hold, &mut self.timers);

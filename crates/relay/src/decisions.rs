@@ -1,6 +1,7 @@
 //! An operator's decisions about calls and questions, as the relay asks for them: made by the shell, whose rules the relay does not
 //! know.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -25,14 +26,21 @@ pub trait Decisions: fmt::Debug + Send + Sync {
             _ => None,
         }
     }
-    /// Decides about a question that the server asks; `call` is `None` where it is not known for which call.
+    /// Decides about a question that the server asks; `call` is `None` where it is not known for which call. It may be asked often about
+    /// one question, so it tells nobody.
     fn plan(
         &self,
         now: Timestamp,
-        call: Option<(&CallSummary, Option<&ToolFacts>)>,
+        call: Option<CallFacts<'_>>,
         question: QuestionParts<'_>,
     ) -> Planned;
-    /// A question in this call was not asked, since the people of the rule cannot be asked there.
+    /// Returns the decisions about questions as they are now, for questions that may be of several calls.
+    fn at(&self, now: Timestamp) -> Box<dyn QuestionDecisions + '_> {
+        let decisions = self;
+        Box::new(Each { decisions, now })
+    }
+    /// A question was not asked: a rule refuses it, or its people cannot be asked. Told once of each question, with the call for which
+    /// that was decided, where it is known.
     fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal);
     /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers; `question` is the record's id of
     /// the question in which people approved it.
@@ -45,6 +53,45 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         edited: &[String],
         question: Option<&str>,
     );
+}
+
+/// The decisions about questions at one moment: they do not change while this is held.
+pub trait QuestionDecisions {
+    /// Returns a text that two calls share only where the decision about a question is the same for both, whatever the question.
+    fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
+        Cow::Borrowed(&call.digest)
+    }
+    /// Decides about a question for each of these calls in turn, up to the first for which it is refused.
+    fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned>;
+}
+
+/// A call, and the facts that its server lists of its tool.
+pub type CallFacts<'a> = (&'a CallSummary, Option<&'a ToolFacts>);
+
+/// Decisions that are asked for anew for each call.
+struct Each<'a, D: ?Sized> {
+    decisions: &'a D,
+    now: Timestamp,
+}
+
+impl<D: Decisions + ?Sized> QuestionDecisions for Each<'_, D> {
+    fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned> {
+        let plan = |call: &Option<CallFacts<'_>>| self.decisions.plan(self.now, *call, question);
+        up_to_refusal(calls.iter().map(plan))
+    }
+}
+
+/// Returns these decisions up to the first refusal.
+pub fn up_to_refusal(decisions: impl Iterator<Item = Planned>) -> Vec<Planned> {
+    let mut all = Vec::new();
+    for planned in decisions {
+        let is_last = matches!(planned, Planned::Refuse(_));
+        all.push(planned);
+        if is_last {
+            break;
+        }
+    }
+    all
 }
 
 /// A question as it is decided about.

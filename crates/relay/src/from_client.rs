@@ -109,12 +109,14 @@ impl Relay {
         {
             return forward;
         }
-        if let Some(kind) = kind
-            && let Some(forward) = self.admit(frame, kind)
-        {
-            return forward;
+        let admitted = kind.map_or(Ok(None), |kind| self.admit(frame, kind));
+        match admitted {
+            Ok(digest) => {
+                let frame = frame.with_digest(digest.as_deref());
+                self.translate_request(frame, method, Carried::default())
+            }
+            Err(forward) => forward,
         }
-        self.translate_request(frame, method, Carried::default())
     }
 
     /// The call goes to the server, as it came when nothing stands against it.
@@ -147,10 +149,11 @@ impl Relay {
             }
         }
         if self.settings.client_streams {
-            self.give_token(&mut call, &mut sent, *frame);
+            call = self.give_token(call, &mut sent, *frame);
         }
         if kind.is_some() {
             call.keep(frame.bytes_of(&sent));
+            call.set_digest(frame.digest());
         }
         call.recount();
         let Some(key) = self.calls.insert(call) else {
@@ -172,24 +175,24 @@ impl Relay {
     }
 
     /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
-    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) {
+    fn give_token(&mut self, call: Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> Call {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
             Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
                 .and_then(|index| calls::progress_token(Frame::of_text(changed, &index))),
         };
         let Some(token) = token else {
-            return;
+            return call;
         };
-        call.progress_mut().set_token(Some(token.clone()));
         let Some(own) = self.other_token(&token) else {
-            call.progress_mut().set_upstream_token(token);
-            return;
+            return call.with_tokens(token.clone(), Some(token));
         };
-        if let Some(changed) = with_token(sent, &own) {
+        let changed = with_token(sent, &own);
+        let upstream = changed.is_some().then_some(own);
+        if let Some(changed) = changed {
             *sent = Cow::Owned(changed);
-            call.progress_mut().set_upstream_token(own);
         }
+        call.with_tokens(token, upstream)
     }
 
     pub(crate) fn client_notification(

@@ -48,13 +48,13 @@ impl Relay {
     /// The call has a question open to people: it is held.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
-        let Some(call) = self.calls.get_mut(key) else {
+        let Some(call) = self.calls.get(key) else {
             return;
         };
         if call.stream().is_none() || !self.holds.begin(now, key, hold, &mut self.timers) {
             return;
         }
-        call.learn_token();
+        self.calls.learn_token(key);
         self.keep_alive(now, key);
     }
 
@@ -175,11 +175,12 @@ impl Relay {
     pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
         self.end_hold(key);
         self.turns.queue_mut().leave(key);
-        let Some(call) = self.calls.get_mut(key) else {
-            return false;
-        };
-        call.detach();
-        let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
+        self.calls.detach(key);
+        let call = self.calls.get_mut(key);
+        let Some(digest) = call
+            .and_then(Call::summary)
+            .map(|calling| calling.digest.clone())
+        else {
             return false;
         };
         self.unattended.add(digest, key);
@@ -194,9 +195,7 @@ impl Relay {
             if let (Some(frame), Some(stream)) = (frame, stream) {
                 self.end_hold(key);
                 self.turns.queue_mut().leave(key);
-                if let Some(call) = self.calls.get_mut(key) {
-                    call.detach();
-                }
+                self.calls.detach(key);
                 self.tell_client(stream, frame, true);
             }
         }
@@ -208,8 +207,8 @@ impl Relay {
         for key in self.calls.keys(|call| call.stream().is_some()) {
             self.end_hold(key);
             self.turns.queue_mut().leave(key);
-            if let Some(call) = self.calls.get_mut(key)
-                && let Some(stream) = call.detach()
+            if let Some(stream) = self.calls.detach(key)
+                && let Some(call) = self.calls.get(key)
             {
                 let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
                 self.tell_client(stream, frame, true);
@@ -240,10 +239,9 @@ impl Relay {
     pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let (id, now) = (frame.id(), frame.at());
         self.learn_from_retry(key, frame.text());
-        let Some(call) = self.calls.get_mut(key) else {
+        if !self.calls.attach(key, now, frame.stream(), id) {
             return;
-        };
-        call.attach(now, frame.stream(), id);
+        }
         self.timers.cancel(Timer::DropUnattended(key));
         self.drop_call(key);
         if self.calls.get(key).is_some_and(Call::is_finished) {

@@ -16,6 +16,7 @@ pub(crate) struct ClientFrame<'a> {
     at: Timestamp,
     bytes: Option<&'a Bytes>,
     looked_up: bool,
+    digest: Option<&'a str>,
 }
 
 impl<'a> ClientFrame<'a> {
@@ -32,6 +33,7 @@ impl<'a> ClientFrame<'a> {
             at,
             bytes,
             looked_up: false,
+            digest: None,
         }
     }
 
@@ -56,6 +58,16 @@ impl<'a> ClientFrame<'a> {
     /// Returns `true` for a call that was looked up in the record and not found.
     pub(crate) const fn is_looked_up(self) -> bool {
         self.looked_up
+    }
+
+    /// The same frame, a call with this digest.
+    pub(crate) const fn with_digest(self, digest: Option<&'a str>) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// Returns the digest of the call, where it was read.
+    pub(crate) const fn digest(self) -> Option<&'a str> {
+        self.digest
     }
 
     /// Returns the stream that it came on.

@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::ElicitRequest;
 use serde_json::value::RawValue;
 
 use crate::attribution::OTHERS;
-use crate::decisions::Planned;
+use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Attribution, NewAsk, Origin};
 use crate::question_plan::QuestionPlan;
@@ -17,11 +17,25 @@ use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Tim
 use crate::{CallSummary, NewQuestion};
 
 /// The result of checking a question.
+#[derive(Default)]
 pub(crate) struct Checked {
     /// The form, where it has one.
     pub(crate) form: Option<Form>,
     /// Warnings for a person.
     warnings: Vec<String>,
+    /// `true` if it seems to ask for a credential.
+    has_credentials: bool,
+}
+
+impl Checked {
+    /// Returns the question as it is decided about.
+    pub(crate) fn parts<'a>(&'a self, request: &'a ElicitRequest) -> QuestionParts<'a> {
+        QuestionParts {
+            request,
+            form: self.form.as_ref(),
+            has_credentials: self.has_credentials,
+        }
+    }
 }
 
 impl Relay {
@@ -48,8 +62,9 @@ impl Relay {
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
-        let Checked { form, warnings } =
-            check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
+        let checked = check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
+        // Before anything that takes longer the more calls are open. One that is refused below counts too.
+        self.limits.admit(now, &request, &self.asks, revision)?;
         // Each call that it may belong to has to be shown in full.
         if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
             let why = format!(
@@ -57,22 +72,27 @@ impl Relay {
             );
             return Err(ErrorResponse::new(-32603, why));
         }
-        let QuestionPlan { planned, past } = if origin == Origin::Approval {
+        let QuestionPlan {
+            planned,
+            past,
+            refused_in,
+        } = if origin == Origin::Approval {
             self.approvals.planned(&attribution).into()
         } else {
-            self.planned(now, &attribution, &request, form.as_ref())
+            self.planned(now, &attribution, checked.parts(&request))?
         };
         let (team, open_for) = match planned {
             Planned::Caller { open_for } => (None, open_for),
             Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
             Planned::Refuse(refusal) => {
+                self.tell_not_asked(refused_in.as_ref(), &refusal);
                 return Err(ErrorResponse::new(
                     -32000,
                     format!("nobody is asked: {refusal}"),
                 ));
             }
         };
-        self.limits.admit(now, &request, &self.asks, revision)?;
+        let Checked { form, warnings, .. } = checked;
         let place = match team {
             Some(_) => AskedVia::People,
             None => self
@@ -251,19 +271,18 @@ pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
         ElicitRequest::Form { schema, .. } => {
             let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
-            let warnings = secrecy::inspect_request(request, &form)
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let warnings = secrecy::inspect_request(request, &form);
             Ok(Checked {
+                has_credentials: !warnings.is_empty(),
+                warnings: warnings.iter().map(ToString::to_string).collect(),
                 form: Some(form),
-                warnings,
             })
         }
         ElicitRequest::Url { url, .. } => {
             let link = Link::parse(url).map_err(PeerFault::IllegalLink)?;
             Ok(Checked {
                 form: None,
+                has_credentials: false,
                 warnings: link.warnings().iter().map(ToString::to_string).collect(),
             })
         }

@@ -2,21 +2,28 @@
 //!
 //! A question of which several calls may be the one that asks is decided about for each of them, also for those that have ended here and
 //! that the server may still be at work on. The strictest counts: a refusal, then the people whom a rule asks; where rules ask different
-//! people, nobody is asked.
+//! people, nobody is asked. It is decided once for all calls about which the decision is the same whatever is asked, such as the calls of one
+//! tool where no rule reads their arguments.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
 
-use crate::decisions::{PeopleAsked, Planned, QuestionParts, RuleRefusal};
+use crate::decisions::{
+    CallFacts, PeopleAsked, Planned, QuestionDecisions, QuestionParts, RuleRefusal,
+};
+use crate::frame_edit::ErrorResponse;
 use crate::new_asks::check;
 use crate::parts::asks::Attribution;
-use crate::parts::calls::Call;
-use crate::{CallId, CallSummary, Relay};
+use crate::{CallSummary, Relay};
+
+/// The most calls at work about which a question may have to be decided one by one. Nobody asks about so many at once: 64 of them are
+/// shown at most, and each costs up to some tenths of a millisecond under the relay's lock.
+const DIFFERING: usize = 256;
+/// The most links of one response that are judged; more are not the caller's.
+const LINKS: usize = 100;
 
 /// The decision about a question, with the calls that have ended here and for which it may be.
 pub(crate) struct QuestionPlan {
@@ -24,13 +31,37 @@ pub(crate) struct QuestionPlan {
     pub(crate) planned: Planned,
     /// Those of the calls for which a rule decides otherwise than for the caller.
     pub(crate) past: Vec<CallSummary>,
+    /// The call for which a rule refuses it, where that is one.
+    pub(crate) refused_in: Option<CallSummary>,
 }
 
 impl From<Planned> for QuestionPlan {
     fn from(planned: Planned) -> Self {
-        let past = Vec::new();
-        Self { planned, past }
+        Self {
+            planned,
+            past: Vec::new(),
+            refused_in: None,
+        }
     }
+}
+
+/// The calls for which the questions of the server may be, one of each group about which is decided alike.
+struct Candidates<'a> {
+    groups: Vec<Option<CallFacts<'a>>>,
+    /// Those that have ended here, each with the number of its group.
+    past: Vec<(&'a CallSummary, usize)>,
+    /// `true` if none is at work.
+    are_past: bool,
+}
+
+/// The questions of a response that are passed on as they are, by whom they are for.
+pub(crate) enum Passed {
+    /// All are the caller's.
+    Callers,
+    /// One is not.
+    Others(QuestionPlan),
+    /// They cannot be judged: they are too many, or of too many calls, or cannot be read.
+    Unjudged,
 }
 
 /// The strictest of several decisions.
@@ -39,6 +70,9 @@ struct Strictest {
     open_for: Option<Duration>,
     people: Option<Box<PeopleAsked>>,
     refusal: Option<RuleRefusal>,
+    /// The number of the decision that is the refusal.
+    refused: Option<usize>,
+    added: usize,
     /// The rule that asks other people than the first.
     other_rule: Option<String>,
 }
@@ -61,8 +95,10 @@ impl Strictest {
             },
             Planned::Refuse(refusal) => {
                 self.refusal.get_or_insert(refusal);
+                self.refused.get_or_insert(self.added);
             }
         }
+        self.added += 1;
     }
 
     fn is_callers(&self) -> bool {
@@ -88,62 +124,85 @@ impl Strictest {
 }
 
 impl Relay {
-    /// Returns the operator's decision about a question of the server.
+    /// Returns the operator's decision about a question of the server. `Err` where too many calls differ that may have asked it.
     pub(crate) fn planned(
         &mut self,
         now: Timestamp,
         attribution: &Attribution,
-        request: &ElicitRequest,
-        form: Option<&Form>,
-    ) -> QuestionPlan {
-        if self.settings.decisions.is_none() {
-            return Planned::Caller { open_for: None }.into();
-        }
-        if !attribution.is_certain() {
-            return self.planned_for_all(now, request, form);
-        }
-        let call = attribution.call();
-        let call = call.and_then(|call| self.calls.get_mut(call)?.summary().cloned());
-        self.planned_for(now, call.as_ref(), request, form).into()
+        question: QuestionParts<'_>,
+    ) -> Result<QuestionPlan, ErrorResponse> {
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return Ok(Planned::Caller { open_for: None }.into());
+        };
+        let decisions = decisions.at(now);
+        let candidates = self.candidates(attribution, &*decisions)?;
+        Ok(candidates.decide(&*decisions, question))
     }
 
-    /// Returns the strictest decision for all calls that may have asked. Where none of them is known to have, rules about calls
-    /// cannot be judged.
-    fn planned_for_all(
+    /// Returns the calls for which a question with this attribution may be.
+    fn candidates(
         &mut self,
-        now: Timestamp,
-        request: &ElicitRequest,
-        form: Option<&Form>,
-    ) -> QuestionPlan {
-        let mut strictest = Strictest::default();
+        attribution: &Attribution,
+        decisions: &dyn QuestionDecisions,
+    ) -> Result<Candidates<'_>, ErrorResponse> {
+        if attribution.is_certain() {
+            let call = attribution.call();
+            let call = call.and_then(|call| self.calls.get_mut(call)?.summary());
+            let catalog = &self.catalog;
+            let facts = |call: &CallSummary| catalog.facts_of(call.kind, &call.target);
+            return Ok(Candidates {
+                groups: vec![call.map(|call| (call, facts(call)))],
+                past: Vec::new(),
+                are_past: false,
+            });
+        }
+        self.calls.read_asking();
+        self.all_candidates(decisions)
+    }
+
+    /// Returns all calls that may ask and whose summaries were read. Where one of them is not known, rules about calls cannot be judged.
+    fn all_candidates(
+        &self,
+        decisions: &dyn QuestionDecisions,
+    ) -> Result<Candidates<'_>, ErrorResponse> {
         let mut is_known = !self.past_calls.is_incomplete();
         let mut seen = HashSet::new();
-        let mut past = Vec::new();
-        let asking: Vec<CallId> = self.calls.asking().map(|(key, _)| key).collect();
-        for key in &asking {
-            let Some(call) = self.calls.get_mut(*key).and_then(Call::summary).cloned() else {
+        let mut numbers = HashMap::new();
+        let mut found = Candidates {
+            groups: Vec::new(),
+            past: Vec::new(),
+            are_past: true,
+        };
+        let mut group_of = |call, groups: &mut Vec<_>| {
+            *numbers.entry(decisions.group_of(call)).or_insert_with(|| {
+                let tool = self.catalog.facts_of(call.kind, &call.target);
+                groups.push(Some((call, tool)));
+                groups.len() - 1
+            })
+        };
+        for (_, call) in self.calls.asking() {
+            found.are_past = false;
+            let Some(call) = call.known_summary() else {
                 is_known = false;
                 continue;
             };
-            if seen.insert(call.digest.clone()) {
-                strictest.add(self.planned_for(now, Some(&call), request, form));
-            }
-        }
-        let ended: Vec<CallSummary> = self.past_calls.all().cloned().collect();
-        for call in ended {
-            if seen.insert(call.digest.clone()) {
-                let planned = self.planned_for(now, Some(&call), request, form);
-                if !matches!(planned, Planned::Caller { .. }) {
-                    past.push(call);
+            if seen.insert(&*call.digest) {
+                group_of(call, &mut found.groups);
+                if found.groups.len() > DIFFERING {
+                    return Err(too_many_differ());
                 }
-                strictest.add(planned);
             }
         }
-        if !is_known || (asking.is_empty() && strictest.is_callers()) {
-            strictest.add(self.planned_for(now, None, request, form));
+        for call in self.past_calls.all() {
+            if seen.insert(&*call.digest) {
+                let group = group_of(call, &mut found.groups);
+                found.past.push((call, group));
+            }
         }
-        let planned = strictest.into_planned();
-        QuestionPlan { planned, past }
+        if !is_known {
+            found.groups.push(None);
+        }
+        Ok(found)
     }
 
     /// Returns the operator's decision about a question in this call; `None` where it is not known for which call it is.
@@ -151,35 +210,91 @@ impl Relay {
         &self,
         now: Timestamp,
         call: Option<&CallSummary>,
-        request: &ElicitRequest,
-        form: Option<&Form>,
+        question: QuestionParts<'_>,
     ) -> Planned {
         let Some(decisions) = &self.settings.decisions else {
             return Planned::Caller { open_for: None };
-        };
-        let question = QuestionParts {
-            request,
-            form,
-            has_credentials: form
-                .is_some_and(|form| !secrecy::inspect_request(request, form).is_empty()),
         };
         let call = call.map(|call| (call, self.catalog.facts_of(call.kind, &call.target)));
         decisions.plan(now, call, question)
     }
 
-    /// Returns `true` if no rule gives any of these questions to others than the caller, or refuses it.
-    pub(crate) fn all_for_caller<'q>(
+    /// Judges questions that the client would get as they are. Up to the first that a rule gives to others, or refuses.
+    pub(crate) fn judge_passed(
         &mut self,
         now: Timestamp,
         asking: &Attribution,
-        mut questions: impl Iterator<Item = &'q ElicitRequest>,
-    ) -> bool {
-        self.settings.decisions.is_none()
-            || questions.all(|request| {
-                // One that is illegal is refused when it is asked.
-                let form = check(request).ok().and_then(|checked| checked.form);
-                let plan = self.planned(now, asking, request, form.as_ref());
-                matches!(plan.planned, Planned::Caller { .. })
-            })
+        questions: &[ElicitRequest],
+    ) -> Passed {
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return Passed::Callers;
+        };
+        if questions.len() > LINKS {
+            return Passed::Unjudged;
+        }
+        let decisions = decisions.at(now);
+        let Ok(candidates) = self.candidates(asking, &*decisions) else {
+            return Passed::Unjudged;
+        };
+        for request in questions {
+            // One that is illegal is refused when it is asked.
+            let checked = check(request).unwrap_or_default();
+            let plan = candidates.decide(&*decisions, checked.parts(request));
+            if !matches!(plan.planned, Planned::Caller { .. }) {
+                return Passed::Others(plan);
+            }
+        }
+        Passed::Callers
     }
+
+    /// Tells the operator that a question was not asked.
+    pub(crate) fn tell_not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
+        if let Some(decisions) = &self.settings.decisions {
+            decisions.not_asked(call, refusal);
+        }
+    }
+}
+
+impl Candidates<'_> {
+    /// Returns the strictest decision about a question for all of them.
+    fn decide(
+        &self,
+        decisions: &dyn QuestionDecisions,
+        question: QuestionParts<'_>,
+    ) -> QuestionPlan {
+        let mut strictest = Strictest::default();
+        let mut past = Vec::new();
+        let mut is_callers = Vec::new();
+        for planned in decisions.plan(&self.groups, question) {
+            is_callers.push(matches!(planned, Planned::Caller { .. }));
+            strictest.add(planned);
+        }
+        if self.are_past && strictest.is_callers() {
+            // Where none is known to be at work, it may be of any call.
+            let unknown = decisions.plan(&[None], question);
+            unknown
+                .into_iter()
+                .for_each(|planned| strictest.add(planned));
+        }
+        for (call, group) in &self.past {
+            if is_callers.get(*group) == Some(&false) {
+                past.push((*call).clone());
+            }
+        }
+        let refused = strictest.refused;
+        let refused = refused.and_then(|group| *self.groups.get(group)?);
+        QuestionPlan {
+            refused_in: refused.map(|(call, _)| call.clone()),
+            planned: strictest.into_planned(),
+            past,
+        }
+    }
+}
+
+fn too_many_differ() -> ErrorResponse {
+    let why = format!(
+        "nobody is asked: more than {DIFFERING} calls that differ are at work, each may have asked, and the rules would have to be judged about \
+         each; make fewer calls at once"
+    );
+    ErrorResponse::new(-32000, why)
 }

@@ -69,18 +69,16 @@ impl Relay {
 
     /// The client retries a call under a state that this gateway sealed for it, or under none of its own.
     fn retry_comes(&mut self, frame: ClientFrame<'_>, kind: CallKind) -> ClientForward {
-        let state = frame.index().request_state.clone();
-        let state =
-            state.and_then(|range| serde_json::from_str::<String>(&frame.text()[range]).ok());
+        let Some(state) = frame.index().request_state.clone() else {
+            return self.reject_state(frame, StateDefect::Missing);
+        };
+        let Ok(state) = serde_json::from_str::<String>(&frame.text()[state]) else {
+            return self.reject_state(frame, StateDefect::NotText);
+        };
         let binding = CallBinding::of_frame(kind, *frame);
-        let claims = state
-            .as_deref()
-            .ok_or(StateDefect::Foreign)
-            .and_then(|state| self.round_states.open(&binding, state, frame.at()));
-        let (state, claims) = match (state, claims) {
-            (Some(state), Ok(claims)) => (state, claims),
-            (None, Ok(_)) => return self.reject_state(frame, StateDefect::Foreign),
-            (_, Err(defect)) => return self.reject_state(frame, defect),
+        let claims = match self.round_states.open(&binding, &state, frame.at()) {
+            Ok(claims) => claims,
+            Err(defect) => return self.reject_state(frame, defect),
         };
         let params = frame.params();
         let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
@@ -217,7 +215,7 @@ impl Relay {
         if let Some(index) = FrameIndex::at(first.as_bytes()) {
             let again = ClientFrame::of_text(&first, &index, frame.stream(), frame.at());
             let kind = again.method().and_then(CallKind::of_method);
-            if let Some(forward) = kind.and_then(|kind| self.admit(again, kind)) {
+            if let Some(Err(forward)) = kind.map(|kind| self.admit(again, kind)) {
                 if let ClientForward::AsIs(call) = forward {
                     self.effects.send_to_server(first.clone(), call, None);
                 }

@@ -159,7 +159,7 @@ impl Relay {
 
     /// Returns the refusal of a question of a task that is not the caller's.
     fn refusal_in_task(
-        &self,
+        &mut self,
         now: Timestamp,
         call: Option<&CallSummary>,
         request: &ElicitRequest,
@@ -171,22 +171,19 @@ impl Relay {
                 return Some(ErrorResponse::fault(fault, revision));
             }
         };
-        let refusal = match self.planned_for(now, call, request, checked.form.as_ref()) {
+        let refusal = match self.planned_for(now, call, checked.parts(request)) {
             Planned::Caller { .. } => return None,
             Planned::Refuse(refusal) => refusal,
-            Planned::People(asked) => {
-                let refusal = RuleRefusal {
-                    rule: asked.rule,
-                    reason: "it asks people, and the question of a task cannot be put to them; make the call without \
-                             the tasks extension"
-                        .to_owned(),
-                };
-                if let Some(decisions) = &self.settings.decisions {
-                    decisions.not_asked(call, &refusal);
-                }
-                refusal
-            }
+            Planned::People(asked) => RuleRefusal {
+                rule: asked.rule,
+                reason: "it asks people, and the question of a task cannot be put to them; make the call without \
+                         the tasks extension"
+                    .to_owned(),
+            },
         };
+        if self.limits.admit_report(now) {
+            self.tell_not_asked(call, &refusal);
+        }
         let why = format!("nobody is asked the question of this task: {refusal}");
         Some(ErrorResponse::new(-32000, why))
     }

@@ -6,9 +6,11 @@ use mcp_elicit_core::wire::{Complete, Frame, Mode, UrlRequired};
 use serde_json::value::RawValue;
 
 use crate::asking_frames::wants_links;
+use crate::decisions::Planned;
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, Attribution, Origin};
 use crate::parts::url_demand::UrlDemand;
+use crate::question_plan::Passed;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
@@ -24,7 +26,8 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ServerForward {
         let declared = self.client.capability(self.calls.get(key));
-        if !self.urls_for_caller(now, &key.into(), frame) {
+        // What is refused is told when it is asked.
+        if !matches!(self.judge_urls(now, &key.into(), frame), Passed::Callers) {
             return self.take_urls(now, key, frame);
         }
         let client_can = self.client.knows_url_required()
@@ -52,24 +55,35 @@ impl Relay {
             return Ok(());
         }
         // A task is of a call that has ended here.
-        if self.urls_for_caller(now, &Attribution::default(), frame) {
-            return Ok(());
+        let refused = match self.judge_urls(now, &Attribution::default(), frame) {
+            Passed::Callers => return Ok(()),
+            Passed::Others(plan) => match plan.planned {
+                Planned::Refuse(refusal) => Some((plan.refused_in, refusal)),
+                _ => None,
+            },
+            Passed::Unjudged => None,
+        };
+        if let Some((call, refusal)) = refused
+            && self.limits.admit_report(now)
+        {
+            self.tell_not_asked(call.as_ref(), &refusal);
         }
         let why = "the server wants links visited, and the rules leave none of them to the caller of such a request";
         Err(ErrorResponse::new(-32000, why))
     }
 
-    /// Returns `true` if no rule has others asked for the visits, or refuses them.
-    fn urls_for_caller(&mut self, now: Timestamp, asking: &Attribution, frame: Frame<'_>) -> bool {
+    /// Judges the visits that the client would be asked for as they are.
+    fn judge_urls(&mut self, now: Timestamp, asking: &Attribution, frame: Frame<'_>) -> Passed {
         if self.settings.decisions.is_none() {
-            return true;
+            return Passed::Callers;
         }
         let required = frame
             .error()
             .and_then(|error| UrlRequired::parse(error).ok());
         // What cannot be read cannot be judged, and a client that is less strict may read it.
-        required
-            .is_some_and(|required| self.all_for_caller(now, asking, required.elicitations.iter()))
+        required.map_or(Passed::Unjudged, |required| {
+            self.judge_passed(now, asking, &required.elicitations)
+        })
     }
 
     /// The gateway asks for the visits.

@@ -24,6 +24,10 @@ impl Condition {
         match *self {}
     }
 
+    pub(crate) fn reads_arguments(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn reads_annotations(&self) -> Option<usize> {
         match *self {}
     }

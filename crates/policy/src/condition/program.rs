@@ -106,6 +106,11 @@ impl Condition {
         self.reads(&["question", "fields"])
     }
 
+    /// Returns `true` if the condition reads the arguments of the call.
+    pub(crate) fn reads_arguments(&self) -> bool {
+        self.reads(&["arguments"]).is_some()
+    }
+
     /// Returns the byte at which the condition reads the tool's annotations, if it does.
     pub(crate) fn reads_annotations(&self) -> Option<usize> {
         self.reads(&["annotations"])

@@ -31,6 +31,15 @@ pub enum Planned<'r> {
     Refuse(&'r str, Refusal),
 }
 
+/// The parts of a call's arguments on which the decision about a question in it may depend, whatever the question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArgumentsRead {
+    /// `true` if a condition reads them.
+    pub by_conditions: bool,
+    /// `true` if they may have to be shown to people, so that their length counts.
+    pub by_people: bool,
+}
+
 /// The reason why a rule before the deciding one did not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -221,6 +230,13 @@ impl Rules {
         planned(found)
     }
 
+    /// Returns the parts of a call's arguments on which [`Rules::plan`] may depend, by its name alone.
+    pub fn arguments_read(&self, facts: &Facts<'_>) -> ArgumentsRead {
+        self.index
+            .candidates(&self.all, Phase::Asking, facts)
+            .arguments
+    }
+
     /// Returns what [`Rules::admit`] decides, and where that lets the call go on, what [`Rules::plan`] decides, with the course of
     /// both. Without a question, rules that need one are passed over.
     pub fn preview(&self, facts: &Facts<'_>, question: Option<&QuestionFacts>) -> Preview<'_> {
@@ -332,6 +348,7 @@ struct Candidates {
     /// Those that compare none.
     others: Vec<usize>,
     compared: Vec<Compared>,
+    arguments: ArgumentsRead,
 }
 
 /// Rules whose conditions are false unless one of some texts stands at a path.
@@ -345,6 +362,10 @@ struct Compared {
 
 impl Candidates {
     fn add(&mut self, number: usize, rule: &Rule) {
+        let condition = rule.condition.as_ref();
+        self.arguments.by_conditions |= condition.is_some_and(Condition::reads_arguments);
+        let plan = rule.decision.plan();
+        self.arguments.by_people |= plan.is_some_and(|plan| !plan.ask.is_caller());
         let compared = rule.condition.as_ref().and_then(Condition::compared_texts);
         let Some((path, texts)) = compared else {
             self.others.push(number);

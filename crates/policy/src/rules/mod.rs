@@ -21,7 +21,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use self::decide::Index;
-pub use self::decide::{Admit, Planned, Preview, RuleError, SkipReason, Skipped};
+pub use self::decide::{Admit, ArgumentsRead, Planned, Preview, RuleError, SkipReason, Skipped};
 pub use self::outcome::CallOutcome;
 pub use self::read::Loaded;
 pub use self::recall::{Candidate, Gaps, Recall, Verdict};

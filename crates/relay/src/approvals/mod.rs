@@ -55,23 +55,29 @@ impl WaitingClient {
 }
 
 impl Relay {
-    /// Asks for the operator's decision about a call. `None` where it goes on.
+    /// Asks for the operator's decision about a call. Where it goes on, returns its digest, if that was read; `Err` where it does not.
     pub(crate) fn admit(
         &mut self,
         frame: ClientFrame<'_>,
         kind: CallKind,
-    ) -> Option<ClientForward> {
-        let decisions = self.settings.decisions.clone()?;
+    ) -> Result<Option<String>, ClientForward> {
+        let Some(decisions) = self.settings.decisions.clone() else {
+            return Ok(None);
+        };
         let summary = match calls::summary(kind, *frame) {
             Ok(summary) => summary,
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged, since {defect}");
-                return Some(self.reject(frame, &ErrorResponse::new(-32602, why)));
+                return Err(self.reject(frame, &ErrorResponse::new(-32602, why)));
             }
         };
         let tool = self.catalog.facts_of(kind, &summary.target);
         let admission = decisions.admit(frame.at(), &summary, tool);
-        self.carry_out_admission(frame, kind, summary, admission)
+        let digest = summary.digest.clone();
+        match self.carry_out_admission(frame, kind, summary, admission) {
+            Some(forward) => Err(forward),
+            None => Ok(Some(digest)),
+        }
     }
 
     /// Does what was decided about a call. `None` where it goes on.

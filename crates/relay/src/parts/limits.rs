@@ -16,6 +16,8 @@ pub(crate) struct Limits {
     message_bytes: usize,
     pending_bytes: usize,
     asked: RateWindow<Timestamp>,
+    /// The refusals of questions that do not pass through here, as far as they were told.
+    reported: RateWindow<Timestamp>,
 }
 
 impl Limits {
@@ -27,6 +29,7 @@ impl Limits {
             message_bytes: settings.message_bytes,
             pending_bytes: settings.pending_bytes,
             asked: RateWindow::default(),
+            reported: RateWindow::default(),
         }
     }
 
@@ -60,16 +63,29 @@ impl Limits {
         Ok(())
     }
 
+    /// Returns `true` if the refusal of a question that is not admitted here may be told: as many in a minute as questions may be asked.
+    pub(crate) fn admit_report(&mut self, now: Timestamp) -> bool {
+        let Some(limit) = self.limit() else {
+            return true;
+        };
+        let since = |at| now.since(at);
+        self.reported.admit(limit, now, since).is_ok()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        let limit = self.per_minute?;
+        Some(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
     fn admit_number(&mut self, now: Timestamp, open: &Asks) -> Result<(), LimitFault> {
         if let Some(limit) = self.pending
             && open.len() >= limit
         {
             return Err(LimitFault::TooManyPending { limit });
         }
-        let Some(limit) = self.per_minute else {
+        let Some(limit) = self.limit() else {
             return Ok(());
         };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.asked
             .admit(limit, now, |at| now.since(at))
             .map_err(|retry_after| LimitFault::RateLimited { retry_after })

@@ -140,6 +140,16 @@ impl fmt::Debug for ServerState {
 /// The reason why a state is refused. A forged state gets no details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StateDefect {
+    /// It is not a string.
+    #[error(
+        "`requestState` must be a string: make the call again without `requestState` and `inputResponses`"
+    )]
+    NotText,
+    /// There are answers, and no state.
+    #[error(
+        "`inputResponses` came without the `requestState` of the result that they answer: return both, or make the call again without them"
+    )]
+    Missing,
     /// It was not made here, was changed, or belongs to another call, caller or server.
     #[error(
         "this `requestState` is not one for this call: make the call again without `requestState` and `inputResponses`"

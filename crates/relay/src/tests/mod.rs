@@ -8,6 +8,7 @@ mod bridging;
 mod budget;
 mod candidates;
 mod chaos;
+mod cost;
 mod dialogs;
 mod held;
 mod held_rounds;

@@ -64,6 +64,39 @@ fn sent(world: &mut World, frame: &Value) -> Value {
 }
 
 #[test]
+fn a_retry_without_a_state_or_with_one_that_is_no_text_is_told_which_of_both() {
+    for server in [PUSHED, ROUNDS] {
+        let (mut world, call, told) = asked(server);
+        let state = told["result"]["requestState"].clone();
+        let seen = world.server.seen.len();
+        for wrong in [json!([state]), json!({"s": state}), json!(7), Value::Null] {
+            let mut retry = retry(&call, &told, 50, &ada());
+            retry["params"]["requestState"] = wrong;
+            let error = sent(&mut world, &retry)["error"].take();
+            assert_eq!(error["code"], -32602);
+            let why = error["message"].as_str().unwrap();
+            assert!(
+                why.starts_with("`requestState` must be a string: "),
+                "{why}"
+            );
+        }
+        let mut none = retry(&call, &told, 51, &ada());
+        none["params"]
+            .as_object_mut()
+            .unwrap()
+            .remove("requestState");
+        let error = sent(&mut world, &none)["error"].take();
+        assert_eq!(error["code"], -32602);
+        let why = error["message"].as_str().unwrap();
+        let expected = "`inputResponses` came without the `requestState` of the result";
+        assert!(why.starts_with(expected), "{why}");
+        assert_eq!(world.server.seen.len(), seen);
+        let right = sent(&mut world, &retry(&call, &told, 52, &ada()));
+        assert!(right["result"].is_object(), "the state is still good");
+    }
+}
+
+#[test]
 fn a_tampered_moved_or_foreign_state_is_refused_and_reaches_nobody() {
     for server in [PUSHED, ROUNDS] {
         let changes: [fn(&mut Value); 7] = [

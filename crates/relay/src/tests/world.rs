@@ -189,6 +189,9 @@ impl World {
             !self.relay.holds_up_a_call(),
             "a call waits that could go to the server"
         );
+        if self.relay.calls.len() < 100 {
+            self.relay.calls.check();
+        }
     }
 
     /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a

@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::{
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
-use super::summary::{progress_token, summary, target};
+use super::summary::{progress_token, summary, summary_of, target};
 use crate::frame_edit;
 use crate::parts::call_budget::Permit;
 use crate::parts::log_levels::LogLevel;
@@ -44,6 +44,8 @@ pub(crate) struct Call {
     lists_tools: bool,
     /// `true` if it asks for the list of tasks.
     lists_tasks: bool,
+    /// The digest of the call, where the rules were asked about it; taken out when the call is read.
+    digest: Option<String>,
     /// The call, or the reason that it cannot be shown; read when first needed.
     summary: Option<Result<CallSummary, CallDefect>>,
 }
@@ -108,15 +110,22 @@ impl Call {
             log_level: None,
             lists_tools: false,
             lists_tasks: false,
+            digest: None,
             summary: None,
         }
+    }
+
+    /// The same call, whose progress the client wants under one token and the server reports under another.
+    pub(crate) fn with_tokens(mut self, token: Id, upstream: Option<Id>) -> Self {
+        self.progress = CallProgress::with_tokens(token, upstream);
+        self
     }
 
     /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides, a response that
     /// nobody came for, and answers of its rounds. A question in it counts with the questions.
     pub(crate) fn recount(&mut self) {
-        // The server's id is the key of a table as well.
-        let ids = self.client_id.as_json().len() + 2 * self.upstream_id.as_json().len();
+        // Both ids are keys of tables as well.
+        let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let kept = self.kept.as_ref().map_or(0, Bytes::len);
         let state = match &self.state {
             ServerState::Queued(queued) => queued.original.len(),
@@ -139,12 +148,12 @@ impl Call {
     }
 
     /// Nobody waits for it any more. Returns the stream where the client waited.
-    pub(crate) fn detach(&mut self) -> Option<StreamId> {
+    pub(super) fn detach(&mut self) -> Option<StreamId> {
         self.stream.take()
     }
 
     /// The client has made it again with this id and waits on this stream.
-    pub(crate) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
+    pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.stream = Some(stream);
         self.came_at = now;
         if let Some(id) = id {
@@ -449,6 +458,11 @@ impl Call {
         self.recount();
     }
 
+    /// Sets the digest of what is called, where that was read before it came here.
+    pub(crate) fn set_digest(&mut self, digest: Option<&str>) {
+        self.digest = digest.map(str::to_owned);
+    }
+
     /// The request as it went to the server, where it is kept.
     pub(crate) fn frame(&self) -> Option<&str> {
         std::str::from_utf8(self.kept.as_ref()?).ok()
@@ -475,7 +489,7 @@ impl Call {
     }
 
     /// Reads the token for progress out of the request, where that was not done yet.
-    pub(crate) fn learn_token(&mut self) {
+    pub(super) fn learn_token(&mut self) {
         if self.progress.is_unknown() {
             let token = self.frame().and_then(|frame| {
                 let index = FrameIndex::at(frame.as_bytes())?;
@@ -500,14 +514,39 @@ impl Call {
         self.read_summary()?.err()
     }
 
+    /// Returns what is called as far as it was read before.
+    pub(crate) fn known_summary(&self) -> Option<&CallSummary> {
+        self.summary.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns the digest that was read before it came here, while it is not read itself.
+    #[cfg(test)]
+    pub(crate) fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// Checks that the digest is that of the request as it is kept.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        if let (Some(digest), Some(kind), Some(frame)) = (&self.digest, self.kind, self.frame()) {
+            let index = FrameIndex::at(frame.as_bytes()).unwrap();
+            let read = summary(kind, Frame::of_text(frame, &index)).unwrap();
+            assert_eq!(*digest, read.digest);
+        }
+    }
+
     fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
         if self.summary.is_none() {
+            let digest = self.digest.take();
             let frame = self.frame()?;
             let index = FrameIndex::at(frame.as_bytes());
             let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
             let read = frame.ok_or(CallDefect::Target);
             let kind = self.kind?;
-            self.summary = Some(read.and_then(|frame| summary(kind, frame)));
+            self.summary = Some(read.and_then(|frame| match digest {
+                Some(digest) => summary_of(kind, frame, digest),
+                None => summary(kind, frame),
+            }));
         }
         Some(self.summary.as_ref()?.as_ref().map_err(|defect| *defect))
     }

@@ -23,15 +23,24 @@ impl CallProgress {
         }
     }
 
+    /// One token for the client, and one for the server, which may have none.
+    pub(super) fn with_tokens(token: Id, upstream_token: Option<Id>) -> Self {
+        Self {
+            token: Some(token),
+            upstream_token,
+            last: 0.0,
+        }
+    }
+
     /// Returns `true` while no token of either side is known.
     pub(super) fn is_unknown(&self) -> bool {
         self.token.is_none() && self.upstream_token.is_none()
     }
 
-    /// Returns the size of the tokens, in bytes.
+    /// Returns the size of the tokens, in bytes; the server's is the key of a table as well.
     pub(super) fn size(&self) -> usize {
         let size = |token: &Option<Id>| token.as_ref().map_or(0, |token| token.as_json().len());
-        size(&self.token) + size(&self.upstream_token)
+        size(&self.token) + 2 * size(&self.upstream_token)
     }
 
     /// Returns the token that the client wants progress on.
@@ -47,11 +56,6 @@ impl CallProgress {
     /// Sets the token that the client wants progress on.
     pub(crate) fn set_token(&mut self, token: Option<Id>) {
         self.token = token;
-    }
-
-    /// Sets the token that the server reports progress on.
-    pub(crate) fn set_upstream_token(&mut self, token: Id) {
-        self.upstream_token = Some(token);
     }
 
     /// Notes the progress that the server reports.

@@ -5,11 +5,13 @@
 //! | `call` | one request: who waits for it, and how far the server is with it |
 //! | `call_progress` | the tokens under which progress is reported |
 //! | `call_rounds` | the rounds that the server has asked in it |
+//! | `index` | the calls by the names under which frames mean them |
 //! | `summary` | the thing that it calls, read out of the request |
 
 mod call;
 mod call_progress;
 mod call_rounds;
+mod index;
 mod summary;
 
 use std::collections::HashMap;
@@ -19,8 +21,9 @@ use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::CallBudget;
-use crate::{CallId, CallSummary, StreamId};
+use crate::{CallId, CallSummary, StreamId, Timestamp};
 pub(crate) use call::Call;
+use index::CallIndex;
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
@@ -29,6 +32,7 @@ pub(crate) struct Calls {
     // The keys are the relay's own numbers: nobody else chooses them.
     by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
+    index: CallIndex,
     last: u64,
     /// The number of times that the server was done with a call in which it may ask.
     ended: u64,
@@ -41,6 +45,7 @@ impl Calls {
             budget,
             by_key: FxHashMap::default(),
             by_upstream: HashMap::new(),
+            index: CallIndex::default(),
             last,
             ended: 0,
         }
@@ -59,6 +64,7 @@ impl Calls {
             Entry::Vacant(free) => free.insert(key),
         };
         self.last += 1;
+        self.index.add(key, &call);
         self.by_key.insert(key, call);
         Some(key)
     }
@@ -68,6 +74,7 @@ impl Calls {
         call.end_upstream();
         self.last += 1;
         let key = CallId(self.last);
+        self.index.add(key, &call);
         self.by_key.insert(key, call);
         key
     }
@@ -82,7 +89,40 @@ impl Calls {
 
     pub(crate) fn remove(&mut self, key: CallId) -> Option<Call> {
         self.end_upstream(key);
-        self.by_key.remove(&key)
+        let call = self.by_key.remove(&key)?;
+        self.index.remove(key, &call);
+        Some(call)
+    }
+
+    /// Nobody waits for the call any more. Returns the stream where the client waited.
+    pub(crate) fn detach(&mut self, key: CallId) -> Option<StreamId> {
+        self.rename(key, Call::detach)?
+    }
+
+    /// The client has made the call again with this id and waits on this stream. `false` where there is no such call.
+    pub(crate) fn attach(
+        &mut self,
+        key: CallId,
+        now: Timestamp,
+        stream: StreamId,
+        id: Option<Id>,
+    ) -> bool {
+        let attach = |call: &mut Call| call.attach(now, stream, id);
+        self.rename(key, attach).is_some()
+    }
+
+    /// Reads the call's token for progress out of its request, where that was not done yet.
+    pub(crate) fn learn_token(&mut self, key: CallId) {
+        self.rename(key, Call::learn_token);
+    }
+
+    /// Changes something of a call under which it is found.
+    fn rename<T>(&mut self, key: CallId, change: impl FnOnce(&mut Call) -> T) -> Option<T> {
+        let call = self.by_key.get_mut(&key)?;
+        self.index.remove(key, call);
+        let changed = change(call);
+        self.index.add(key, call);
+        Some(changed)
     }
 
     /// The call that the server answers with this id.
@@ -126,26 +166,17 @@ impl Calls {
 
     /// The call that the client knows by this id, the one somebody waits for first.
     pub(crate) fn by_client(&self, id: &Id) -> Option<CallId> {
-        let mut found: Vec<_> = self
-            .by_key
-            .iter()
-            .filter(|(_, call)| *call.client_id() == *id)
-            .collect();
-        found.sort_by_key(|(key, call)| (call.stream().is_none(), std::cmp::Reverse(**key)));
-        found.first().map(|(key, _)| **key)
+        self.index.by_client(id)
     }
 
     /// The calls that wait on this stream.
     pub(crate) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
-        self.keys(|call| call.stream() == Some(stream))
+        self.index.on_stream(stream)
     }
 
     /// The call whose progress the server reports with this token.
     pub(crate) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
-        self.by_key
-            .iter()
-            .find(|(_, call)| call.progress().upstream_token() == Some(token))
-            .map(|(key, _)| *key)
+        self.index.by_upstream_token(token)
     }
 
     /// Returns whether the server may be asking in this call right now.
@@ -157,6 +188,13 @@ impl Calls {
     pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
         calls.filter(|(_, call)| call.may_ask())
+    }
+
+    /// Reads what is called by each call in which the server may be asking right now, as far as that was not done yet.
+    pub(crate) fn read_asking(&mut self) {
+        for call in self.by_key.values_mut().filter(|call| call.may_ask()) {
+            call.summary();
+        }
     }
 
     /// Returns the oldest call in which the server may be asking right now, of those up to `newest` and without `except`.
@@ -205,5 +243,22 @@ impl Calls {
 
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    /// Returns the number of names under which calls are found.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Checks that all that is kept beside the calls is as they are.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let mut index = CallIndex::default();
+        for (key, call) in &self.by_key {
+            index.add(*key, call);
+            call.check();
+        }
+        assert_eq!(self.index, index);
     }
 }

@@ -18,12 +18,26 @@ pub(super) fn target(frame: &str) -> Option<String> {
 pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
     let call = CallFrame::read(frame.text(), frame.index())?;
     let digest = digest(kind, &call.target, &call.canonical_arguments()?);
-    Ok(CallSummary {
+    Ok(with_digest(kind, call, digest))
+}
+
+/// Reads what a request of this kind calls whose digest is known, which takes the most work.
+pub(super) fn summary_of(
+    kind: CallKind,
+    frame: Frame<'_>,
+    digest: String,
+) -> Result<CallSummary, CallDefect> {
+    let call = CallFrame::read(frame.text(), frame.index())?;
+    Ok(with_digest(kind, call, digest))
+}
+
+fn with_digest(kind: CallKind, call: CallFrame<'_>, digest: String) -> CallSummary {
+    CallSummary {
         kind,
         target: call.target.into_owned(),
         arguments: call.arguments.map(str::to_owned),
         digest,
-    })
+    }
 }
 
 /// The token in `params._meta.progressToken`.

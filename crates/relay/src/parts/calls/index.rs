@@ -1,0 +1,83 @@
+//! The calls by the names under which frames mean them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+use mcp_elicit_core::wire::Id;
+use rustc_hash::FxHashMap;
+
+use super::call::Call;
+use crate::{CallId, StreamId};
+
+/// The calls by the client's id, by the server's token for progress, and by the stream on which the client waits. Several may share each.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct CallIndex {
+    /// A call on which somebody waits stands behind one on which nobody does, and a later behind an earlier.
+    by_client: HashMap<Id, BTreeSet<(bool, CallId)>>,
+    by_upstream_token: HashMap<Id, BTreeSet<CallId>>,
+    // The numbers of streams are the gateway's own.
+    by_stream: FxHashMap<StreamId, BTreeSet<CallId>>,
+}
+
+impl CallIndex {
+    /// Adds a call under all of its names.
+    pub(super) fn add(&mut self, key: CallId, call: &Call) {
+        let waiting = (call.stream().is_some(), key);
+        let of_client = self.by_client.entry(call.client_id().clone());
+        of_client.or_default().insert(waiting);
+        if let Some(token) = call.progress().upstream_token() {
+            let of_token = self.by_upstream_token.entry(token.clone());
+            of_token.or_default().insert(key);
+        }
+        if let Some(stream) = call.stream() {
+            self.by_stream.entry(stream).or_default().insert(key);
+        }
+    }
+
+    /// Removes a call, which is as it was when it was added.
+    pub(super) fn remove(&mut self, key: CallId, call: &Call) {
+        let waiting = (call.stream().is_some(), key);
+        take(&mut self.by_client, call.client_id(), &waiting);
+        if let Some(token) = call.progress().upstream_token() {
+            take(&mut self.by_upstream_token, token, &key);
+        }
+        if let Some(stream) = call.stream() {
+            take(&mut self.by_stream, &stream, &key);
+        }
+    }
+
+    /// Returns the call that the client knows by this id: one on which somebody waits first, and then the last.
+    pub(super) fn by_client(&self, id: &Id) -> Option<CallId> {
+        self.by_client.get(id)?.last().map(|(_, key)| *key)
+    }
+
+    /// Returns the oldest call with this token for progress.
+    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
+        self.by_upstream_token.get(token)?.first().copied()
+    }
+
+    /// Returns the calls that wait on this stream, oldest first.
+    pub(super) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
+        let calls = self.by_stream.get(&stream).into_iter().flatten();
+        calls.copied().collect()
+    }
+
+    /// Returns the number of names that are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_client.len() + self.by_upstream_token.len() + self.by_stream.len()
+    }
+}
+
+fn take<K: Hash + Eq, V: Ord, S: BuildHasher>(
+    calls: &mut HashMap<K, BTreeSet<V>, S>,
+    name: &K,
+    call: &V,
+) {
+    if let Some(named) = calls.get_mut(name) {
+        named.remove(call);
+        if named.is_empty() {
+            calls.remove(name);
+        }
+    }
+}
