@@ -5,6 +5,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::asks::{Attribution, NewAsk, Origin};
@@ -230,6 +231,15 @@ impl Relay {
             -32603,
             "the question could not be recorded, so nobody was asked",
         );
+        self.question_fails(now, key, Ending::CallEnded, &refusal);
+    }
+
+    /// The caller has too many open questions already, so this one is not asked.
+    pub(crate) fn not_admitted(&mut self, now: Timestamp, key: AskId, limit: usize) {
+        let why = format!(
+            "nobody was asked, since {limit} questions of this caller wait for an answer already, in all its sessions: have some of them answered first"
+        );
+        let refusal = ErrorResponse::new(-32000, why).with_data(json!({ "limit": limit }));
         self.question_fails(now, key, Ending::CallEnded, &refusal);
     }
 }

@@ -394,6 +394,8 @@ pub(super) struct QueuePage {
     pub views: Vec<ViewLink>,
     /// The number of questions that wait and are not shown.
     pub more: usize,
+    /// The number of questions that wait, where more do than were looked at.
+    pub cut: Option<usize>,
     /// The address of a page with more questions, where there are some.
     pub longer: Option<String>,
     pub pending: Vec<Row>,

@@ -141,12 +141,8 @@ async fn guard<D: QuestionStore>(
             &notices::refused(site, "Refused", line),
         )
     } else if site.logins {
-        let is_asset = request
-            .uri()
-            .path()
-            .strip_prefix(site.base.as_str())
-            .is_some_and(|rest| rest.starts_with("/assets/"));
-        if is_asset || request.extensions().get::<D::Viewer>().is_some() {
+        if site.is_asset(request.uri().path()) || request.extensions().get::<D::Viewer>().is_some()
+        {
             next.run(request).await
         } else {
             to_login(site, &request)

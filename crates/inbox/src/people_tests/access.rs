@@ -1,5 +1,6 @@
 //! Those who may see and do what: roles, headers, links, forms of others and sessions.
 
+use mcp_elicit_forms::web::{ListFilter, ListView, QuestionStore as _, Viewer as _};
 use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
 use mcp_elicit_record::timeline::TimelineKind;
 
@@ -681,4 +682,98 @@ async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
     let dan = Person::enter(&rig, "dan").await;
     assert_eq!(dan.get(&dan.question("")).await.status, 404);
     assert!(phase(&rig).await.is_open());
+}
+
+#[tokio::test]
+async fn a_new_question_is_found_however_many_others_wait() {
+    let record = record();
+    let team = |caller: &str| {
+        let caller = TeamCaller {
+            person: Some(caller.to_owned()),
+            ..TeamCaller::default()
+        };
+        let hour = Duration::from_secs(60 * 60);
+        let team = Team::new(
+            "deploys",
+            "r",
+            caller,
+            &plan(1),
+            vec!["ada".to_owned()],
+            hour,
+        );
+        Some(team.to_plan().unwrap())
+    };
+    let flood = team("cy");
+    for number in 0..10_050 {
+        let arguments = format!(r#"{{"to":"flood{number}"}}"#);
+        sample::raised_in(&record, &format!("c{number}"), flood.clone(), &arguments)
+            .await
+            .unwrap();
+    }
+    let id = sample::raised_in(&record, "other", team("bob"), r#"{"to":"needle"}"#)
+        .await
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hour = Duration::from_secs(60 * 60);
+    let rig = inbox_over(listener, record, id.clone(), FILE, proxy(), hour);
+    let ada = Person::enter(&rig, "ada").await;
+    let row = format!("data-row=\"{id}\"");
+    for path in ["/?find=needle", "/?find=needle&view=groups"] {
+        assert!(ada.get(path).await.body.contains(&row), "{path}");
+    }
+    let all = ada.get("/").await;
+    assert!(
+        all.body.contains("10000 or more are waiting"),
+        "{}",
+        all.body
+    );
+    // The owner of the folder reads without the login of people.
+    let questions = crate::record_question_store::RecordQuestionStore::new(rig.record.clone());
+    let filter = ListFilter {
+        text: id.clone(),
+        view: ListView::All,
+        most: 10,
+    };
+    let owner = crate::viewer::Viewer::from_link("by".to_owned());
+    let list = questions.list(&owner, &filter).await.unwrap();
+    assert_eq!((list.pending.len(), list.pending_total), (1, 10_051));
+    assert!(list.is_cut);
+}
+
+#[tokio::test]
+async fn only_one_name_below_assets_is_open_without_a_login() {
+    let rig = rig(1).await;
+    let outside = async |path: &str| {
+        let host = &rig.host;
+        send(
+            host,
+            PROXY,
+            &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n"),
+            "",
+        )
+        .await
+    };
+    let style = outside("/assets/style.css").await;
+    assert_eq!(style.status, 200);
+    for path in [
+        "/assets/a/b",
+        "/assets/",
+        "/assets/../audit",
+        "/assets/style.css/",
+        "/q/assets/x",
+    ] {
+        let refused = outside(path).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+        assert!(!refused.body.contains("xtension"), "{}", refused.body);
+    }
+    let ada = Person::enter(&rig, "ada").await;
+    for path in ["/assets/a/b", "/q/assets/x"] {
+        let missing = ada.get(path).await;
+        assert_eq!(missing.status, 404, "{path}: {}", missing.body);
+        assert!(
+            missing.body.contains("There is no such page"),
+            "{}",
+            missing.body
+        );
+    }
 }
