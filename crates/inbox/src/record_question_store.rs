@@ -11,7 +11,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
-    Ended, Ending, Kept, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    DraftResult, Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
     TeamView,
 };
@@ -701,14 +701,14 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> Result<Kept, QuestionStoreError> {
+    ) -> Result<DraftResult, QuestionStoreError> {
         let (Some(people), Some(person)) = (&self.people, viewer.person()) else {
             self.record.keep_draft(id.as_str(), draft);
-            return Ok(Kept::Done);
+            return Ok(DraftResult::Done);
         };
         let row = self.row(viewer, id).await?;
         let Some((row, _)) = row.filter(|(row, _)| row.lifecycle.is_open()) else {
-            return Ok(Kept::Refused(team_view::sentence(Denied::Ended)));
+            return Ok(DraftResult::Refused(team_view::sentence(Denied::Ended)));
         };
         let now = people.directory.now();
         let admitted = match row.team.as_deref() {
@@ -716,13 +716,15 @@ impl QuestionStore for RecordQuestionStore {
             None => Ok(()),
         };
         if let Err(denied) = admitted {
-            return Ok(Kept::Refused(team_view::sentence(denied)));
+            return Ok(DraftResult::Refused(team_view::sentence(denied)));
         }
         if !self.may_act(viewer, &row) {
-            return Ok(Kept::Refused(team_view::sentence(Denied::NotAddressed)));
+            return Ok(DraftResult::Refused(team_view::sentence(
+                Denied::NotAddressed,
+            )));
         }
         people.drafts().keep(id.as_str(), &person.person, draft);
-        Ok(Kept::Done)
+        Ok(DraftResult::Done)
     }
 
     async fn submit(

@@ -13,7 +13,6 @@ pub const A_MINUTE: usize = 30;
 const MOST_PEOPLE: usize = 1_000;
 
 /// The refusals of one kind.
-#[derive(Default)]
 pub struct Refusals(Mutex<Counted>);
 
 impl std::fmt::Debug for Refusals {
@@ -22,17 +21,33 @@ impl std::fmt::Debug for Refusals {
     }
 }
 
-#[derive(Default)]
 struct Counted {
+    most: usize,
     written: RateWindow<Timestamp>,
     left_out: u64,
 }
 
+impl Default for Refusals {
+    fn default() -> Self {
+        Self::at_most(A_MINUTE)
+    }
+}
+
 impl Refusals {
+    /// Has so many written down in a minute.
+    pub fn at_most(most: usize) -> Self {
+        Self(Mutex::new(Counted {
+            most,
+            written: RateWindow::default(),
+            left_out: 0,
+        }))
+    }
+
     /// Counts one more that is to be written down. Returns the number of those before it that were left out; `None` where it is one of them.
     pub fn count(&self, now: Timestamp) -> Option<u64> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let admitted = counted.written.admit(A_MINUTE, now, |at| now.since(at));
+        let most = counted.most;
+        let admitted = counted.written.admit(most, now, |at| now.since(at));
         if admitted.is_err() {
             counted.left_out = counted.left_out.saturating_add(1);
             return None;

@@ -17,7 +17,7 @@ use super::get_handlers::shell;
 use super::notices::Words;
 use super::page::Links;
 use super::question_store::{
-    Kept, QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
+    DraftResult, QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
 };
 use super::router::{self, AppState, go, page, posted, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
@@ -172,8 +172,8 @@ impl<D: QuestionStore> Press<'_, D> {
     async fn keep(&self, draft: Draft) -> Result<Option<Response>, QuestionStoreError> {
         let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
         Ok(match kept {
-            Kept::Done => None,
-            Kept::Refused(why) => Some(self.refused(&why, Words::None)),
+            DraftResult::Done => None,
+            DraftResult::Refused(why) => Some(self.refused(&why, Words::None)),
         })
     }
 
@@ -187,7 +187,7 @@ impl<D: QuestionStore> Press<'_, D> {
             .err()
             .unwrap_or_default();
         let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
-        if let Kept::Refused(why) = kept {
+        if let DraftResult::Refused(why) = kept {
             let refused = json!({"open": true, "refused": why});
             return Ok(router::json(StatusCode::CONFLICT, &refused));
         }

@@ -304,7 +304,7 @@ pub enum SubmitResult {
 /// The result of keeping a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Kept {
+pub enum DraftResult {
     /// It is kept, as far as the store has room.
     Done,
     /// It is not, for this reason: a whole sentence. The viewer may not answer the question.
@@ -362,7 +362,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         viewer: &Self::Viewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> impl Future<Output = Result<Kept, QuestionStoreError>> + Send;
+    ) -> impl Future<Output = Result<DraftResult, QuestionStoreError>> + Send;
 
     /// Submits the viewer's outcome. The first for a pending question wins, and no other does; where several have to agree, it is
     /// kept for them. `version` is the [`TeamView::version`] that the page showed.
