@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::store::Memory;
 
+mod caller_bound;
 mod calls;
 mod chain;
 mod combined;
@@ -601,51 +602,4 @@ async fn in_company_a_question_is_for_all() {
             .now()
             .is_some()
     );
-}
-
-/// The time of the record below, which only this test moves.
-static NOW: AtomicU64 = AtomicU64::new(1_000);
-
-#[tokio::test]
-async fn one_verified_caller_has_a_bounded_number_of_open_questions() {
-    use std::sync::atomic::Ordering;
-    let clock = || Timestamp::from_millis(NOW.load(Ordering::Relaxed));
-    let lock = || LockFile::unshared().unwrap();
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let record = Arc::new(Record::new(store, Keys::random().unwrap(), lock(), clock));
-    let (tell, _told) = mpsc::unbounded_channel();
-    let ask = async |caller: &str, number: usize| {
-        let asked = asked(&format!("Who? {number}"));
-        // A question of every session and kind counts.
-        let commit = if number.is_multiple_of(2) {
-            Commit::Awaited
-        } else {
-            Commit::Behind
-        };
-        let (who, session) = (of("s", caller), SessionKey(number as u64));
-        record.create(&who, &asked, session, &tell, commit).await
-    };
-    let most = caller_bound::MAX_OPEN_OF_CALLER;
-    let mut ids = Vec::new();
-    for number in 0..most {
-        ids.push(ask("key-1", number).await.unwrap().id);
-    }
-    for number in most..most + 3 {
-        let refused = ask("key-1", number).await.unwrap_err();
-        assert!(
-            matches!(refused, RecordError::TooManyOpen { limit } if limit == most),
-            "{refused}"
-        );
-    }
-    assert_eq!(record.store().waiting().await.unwrap(), most);
-    // Others ask on.
-    for caller in ["key-2", "local", r#"["https://id","ada"]"#] {
-        ask(caller, most).await.unwrap();
-    }
-    // Where one of them has ended, there is room for another.
-    let ended = record.submit(&ids[0], &Outcome::Decline, "a test", Commit::Awaited);
-    assert_eq!(ended.await.unwrap(), Verdict::Won);
-    NOW.store(3_000, Ordering::Relaxed);
-    ask("key-1", most + 3).await.unwrap();
-    assert!(ask("key-1", most + 4).await.is_err());
 }

@@ -85,7 +85,7 @@ pub(super) async fn queue<D: QuestionStore>(
                     views: views(site, &viewer, view, &find),
                     find,
                     more,
-                    cut: list.is_cut.then_some(list.pending_in_view),
+                    is_cut: list.is_cut,
                     longer,
                     pending: rows(&list.pending),
                     recent: rows(&list.recent),

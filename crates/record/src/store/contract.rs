@@ -718,4 +718,12 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
             .await
             .unwrap()
     );
+    assert_eq!(store.waiting_of("local".to_owned()).await.unwrap(), 0);
+    drop(store);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let text = format!("EXPLAIN QUERY PLAN {}", super::sqlite::WAITING_OF);
+    let plan: String = file
+        .query_row(&text, ["local"], |row| row.get("detail"))
+        .unwrap();
+    assert!(plan.contains("USING INDEX question_open_of"), "{plan}");
 }

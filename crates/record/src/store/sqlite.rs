@@ -49,6 +49,10 @@ const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
         WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
 
+/// The number of open rows of one caller, with an index of its own.
+pub(super) const WAITING_OF: &str =
+    "SELECT count(*) FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
+
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
@@ -319,8 +323,7 @@ impl Store for Sqlite {
 
     fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
         self.on_file(move |file| {
-            let text = "SELECT count(*) FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
-            let mut statement = file.connection()?.prepare_cached(text)?;
+            let mut statement = file.connection()?.prepare_cached(WAITING_OF)?;
             let count: i64 = statement.query_row([principal], |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or(0))
         })

@@ -171,7 +171,9 @@ fn a_question_of_a_caller_with_too_many_is_an_error_and_no_decline() {
         "{told}"
     );
     assert!(
-        told.contains(r#""limit":2000"#) && !told.contains("decline"),
+        told.contains(r#""limit":"open-questions""#)
+            && told.contains(r#""most":2000"#)
+            && !told.contains("decline"),
         "{told}"
     );
 }
