@@ -343,9 +343,18 @@ impl Site {
 
     /// Returns `true` if the path may be that of a style, a script or an icon, which everybody may read: one name below `/assets/`.
     pub fn is_asset(&self, path: &str) -> bool {
-        let below = path.strip_prefix(self.base.as_str());
-        let name = below.and_then(|path| path.strip_prefix("/assets/"));
-        name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+        self.below_assets(path)
+            .is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    }
+
+    /// Returns `true` if the path is below `/assets/`, where nothing is anybody's own, and most is not there.
+    pub fn is_below_assets(&self, path: &str) -> bool {
+        self.below_assets(path).is_some()
+    }
+
+    fn below_assets<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(self.base.as_str())?
+            .strip_prefix("/assets/")
     }
 
     /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages

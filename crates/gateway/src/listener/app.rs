@@ -18,6 +18,7 @@ use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::endpoint::Shared;
+use crate::listener::endpoint::header_checks::refusal;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
@@ -151,7 +152,9 @@ fn routes(
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .with_state(state.clone());
-    (app.merge(own), state)
+    let app = app.merge(own).fallback(nowhere);
+    let app = app.method_not_allowed_fallback(not_taken);
+    (app, state)
 }
 
 impl AppState {
@@ -163,6 +166,17 @@ impl AppState {
             (StatusCode::FORBIDDEN, why).into_response()
         })
     }
+}
+
+/// Says where servers are. Their names are not told: whoever asks need not be a caller.
+async fn nowhere() -> Response {
+    let why = "no server is served at this path: each is at /mcp/NAME, without a slash at its end, and the only one of a gateway at /mcp, too";
+    refusal(StatusCode::NOT_FOUND, -32600, why)
+}
+
+async fn not_taken() -> Response {
+    let why = "this path takes no such request: servers take POST, GET and DELETE, and /health, /ready and /metrics take GET";
+    refusal(StatusCode::METHOD_NOT_ALLOWED, -32600, why)
 }
 
 async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {

@@ -184,10 +184,18 @@ impl Runtime {
     fn reload_file(&self, path: &std::path::Path) {
         // A pipe in its place would be waited for.
         let text = match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => Err(std::io::ErrorKind::InvalidInput.into()),
+            Ok(found) if !found.is_file() => {
+                let kind = std::io::ErrorKind::InvalidInput;
+                Err(std::io::Error::new(kind, "it is not a regular file"))
+            }
             Ok(_) => std::fs::read_to_string(path),
             Err(error) => Err(error),
         };
+        let text = text.map_err(|error| {
+            let path = path.display();
+            let why = format!("{path}: {error}; put the file there and send SIGHUP again");
+            std::io::Error::new(error.kind(), why)
+        });
         let reloaded = match text {
             Ok(text) => self.reload(&text),
             Err(error) => Err(error.into()),

@@ -721,11 +721,14 @@ async fn a_new_question_is_found_however_many_others_wait() {
     for path in ["/?find=needle", "/?find=needle&view=groups"] {
         assert!(ada.get(path).await.body.contains(&row), "{path}");
     }
-    let all = ada.get("/").await;
+    let all = ada.get("/").await.body;
+    assert!(all.contains("10000 or more are waiting:"), "{all}");
+    let heard = "10000 or more questions are waiting for you";
+    assert!(all.contains(heard), "{all}");
+    let none = ada.get("/?find=nothing-like-it").await.body;
     assert!(
-        all.body.contains("10000 or more are waiting"),
-        "{}",
-        all.body
+        none.contains("More questions wait than can be looked at"),
+        "{none}"
     );
     // The owner of the folder reads without the login of people.
     let questions = crate::record_question_store::RecordQuestionStore::new(rig.record.clone());
@@ -758,22 +761,65 @@ async fn only_one_name_below_assets_is_open_without_a_login() {
     for path in [
         "/assets/a/b",
         "/assets/",
+        "/assets/none.css",
         "/assets/../audit",
+        "/assets/..",
+        "/assets/a%2Fb",
         "/assets/style.css/",
-        "/q/assets/x",
     ] {
+        let missing = outside(path).await;
+        assert_eq!(missing.status, 404, "{path}: {}", missing.body);
+        let told = "There is no such file";
+        assert!(missing.body.contains(told), "{path}: {}", missing.body);
+        let head = &missing.head;
+        assert!(head.contains("content-security-policy"), "{head}");
+    }
+    for path in ["/q/assets/x", "/assets", "/assetsx/a"] {
         let refused = outside(path).await;
         assert_eq!(refused.status, 403, "{path}: {}", refused.body);
-        assert!(!refused.body.contains("xtension"), "{}", refused.body);
     }
     let ada = Person::enter(&rig, "ada").await;
-    for path in ["/assets/a/b", "/q/assets/x"] {
+    for path in ["/assets/a/b", "/q/assets/x", "/none"] {
         let missing = ada.get(path).await;
         assert_eq!(missing.status, 404, "{path}: {}", missing.body);
-        assert!(
-            missing.body.contains("There is no such page"),
-            "{}",
-            missing.body
-        );
+        let told = "There is no such";
+        assert!(missing.body.contains(told), "{}", missing.body);
     }
+}
+
+#[tokio::test]
+async fn a_request_that_no_address_takes_is_told_what_to_do() {
+    let rig = rig(1).await;
+    let host = &rig.host;
+    let ada = Person::enter(&rig, "ada").await;
+    let told = "Open the inbox, and use the links and buttons of its pages.";
+    let as_ada = async |method: &str, path: &str| {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nX-User: ada\r\nCookie: {}\r\nOrigin: http://{host}\r\nAccept: text/html\r\n",
+            ada.cookie
+        );
+        send(host, PROXY, &head, "").await
+    };
+    let question = ada.question("");
+    for (method, path, takes) in [
+        ("GET", "/logout", "POST"),
+        ("GET", "/account/end", "POST"),
+        ("POST", "/account", "GET,HEAD"),
+        ("PUT", question.as_str(), "GET,HEAD"),
+        ("DELETE", "/", "GET,HEAD"),
+    ] {
+        let refused = as_ada(method, path).await;
+        assert_eq!(refused.status, 405, "{method} {path}");
+        assert!(refused.body.contains(told), "{}", refused.body);
+        assert_eq!(refused.header("allow"), Some(takes), "{}", refused.head);
+    }
+    // Longer than any form, and nothing ends.
+    for path in ["/logout", "/account/end", "/account/devices/end"] {
+        let long = ada.post(path, &"x".repeat(65 * 1024)).await;
+        assert_eq!(long.status, 413, "{path}");
+        let told = "Nothing was done: open the page again";
+        assert!(long.body.contains(told), "{}", long.body);
+        assert!(!long.body.contains("buffer"), "{}", long.body);
+    }
+    assert_eq!(ada.get(&question).await.status, 200);
 }
