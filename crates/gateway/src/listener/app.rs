@@ -241,3 +241,59 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
     }
     ([("content-type", "text/plain; version=0.0.4")], text).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_path_without_a_server_says_where_servers_are_and_names_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nrecord = \"memory\"\nstate = {state:?}\n\
+             [servers.deploy]\ncommand = [\"true\"]\n[servers.crm]\ncommand = [\"true\"]\n"
+        );
+        let mut config = Config::parse(&text).unwrap();
+        let runtime = Runtime::open(&mut config).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let app = router(runtime, &config, true);
+        let bounds = ConnectionBounds::default();
+        tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
+        let client = reqwest::Client::new();
+        let said = async |method: &str, path: &str| {
+            let method = method.parse().unwrap();
+            let request = client.request(method, format!("http://{at}{path}"));
+            let response = request.send().await.unwrap();
+            let (status, allow) = (
+                response.status().as_u16(),
+                response.headers().get("allow").cloned(),
+            );
+            let allow = allow.map(|allow| allow.to_str().unwrap().to_owned());
+            (status, allow, response.text().await.unwrap())
+        };
+        for (method, path) in [
+            ("POST", "/mcp/nope"),
+            ("POST", "/mcp/deploy/"),
+            ("GET", "/mcp/deploy/x"),
+            ("POST", "/mcp"),
+            ("GET", "/"),
+        ] {
+            let (status, _, text) = said(method, path).await;
+            assert_eq!(status, 404, "{method} {path}");
+            assert!(text.contains("each is at /mcp/NAME"), "{path}: {text}");
+            assert!(!text.contains("deploy") && !text.contains("crm"), "{text}");
+        }
+        for (method, path, takes) in [
+            ("PUT", "/mcp/deploy", "GET,HEAD,POST,DELETE"),
+            ("POST", "/health", "GET,HEAD"),
+        ] {
+            let (status, allow, text) = said(method, path).await;
+            assert_eq!(status, 405, "{method} {path}");
+            assert!(text.contains("takes no such request"), "{text}");
+            assert_eq!(allow.as_deref(), Some(takes));
+        }
+        assert_eq!(said("GET", "/health").await.0, 200);
+    }
+}
