@@ -342,7 +342,7 @@ impl Site {
     }
 
     /// Returns `true` if the path may be that of a style, a script or an icon, which everybody may read: one name below `/assets/`.
-    pub fn is_asset(&self, path: &str) -> bool {
+    pub(super) fn is_asset(&self, path: &str) -> bool {
         self.below_assets(path)
             .is_some_and(|name| !name.is_empty() && !name.contains('/'))
     }
