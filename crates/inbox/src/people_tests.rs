@@ -350,6 +350,12 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
         Person::enter(&rig, "ada").await,
         Person::enter(&rig, "bob").await,
     );
+    for digest in [String::new(), "x".to_owned(), "0".repeat(64)] {
+        let early = bob.press("confirm", &format!("&digest={digest}")).await;
+        assert_eq!(early.status, 409);
+        let told = "Nobody has entered answers yet";
+        assert!(early.body.contains(told), "{}", early.body);
+    }
     assert_eq!(ada.fill("Moon").await.status, 303);
     assert!(phase(&rig).await.is_open());
     let seen = bob.get(&bob.question("")).await;
@@ -448,6 +454,15 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
     let refused = bob.press("delegate", "&to=person:eve&note=you").await;
     assert_eq!(refused.status, 409);
     assert!(!refused.body.contains("Nothing was sent") && refused.body.contains("you"));
+    for to in ["person:eve", "group:nobody", "eve", ""] {
+        let refused = bob
+            .press("delegate", &format!("&to={to}&note=you"))
+            .await
+            .body;
+        let named = "The question cannot be handed on to them: it can be handed on to ";
+        assert!(refused.contains(named), "{refused}");
+        assert!(refused.contains(" or dan."), "{refused}");
+    }
     assert_eq!(
         bob.press("delegate", "&to=person:dan&note=yours")
             .await

@@ -1,5 +1,6 @@
 //! The record as the pages of `forms` see it.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -19,7 +20,7 @@ use mcp_elicit_policy::quorum::Denied;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
-use mcp_elicit_record::store::{Filter, Page, Row};
+use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
 use mcp_elicit_record::{Commit, ParsedBody, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -31,7 +32,8 @@ use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
 use super::viewer::Viewer;
 
-/// The number of rows that are read for a list.
+/// The number of rows that are read for a list. Of more that wait, those that were asked first and those that were asked last, half of each: one
+/// caller's many hide no question that is new.
 const MAX_ROWS_READ: usize = 10_000;
 
 /// The words before the name of an API key, for a page.
@@ -149,28 +151,54 @@ impl RecordQuestionStore {
         Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
     }
 
-    /// The rows of which the viewer may see something: those under the person's own keys, or all.
+    /// The rows of which the viewer may see something: those under the person's own keys, or all; and `true` if there are more.
     async fn rows_of(
         &self,
         viewer: &Viewer,
         now: &DirectoryNow,
         which: Filter,
         filter: &ListFilter,
-    ) -> Result<Vec<Row>, QuestionStoreError> {
-        let Some(keys) = now.list_keys(viewer) else {
-            let page = Page::first(MAX_ROWS_READ);
-            return self.record.list(which, page).await.map_err(fault);
-        };
+    ) -> Result<(Vec<Row>, bool), QuestionStoreError> {
+        let keys = now.list_keys(viewer);
         // Those that wait are counted, so all are read; of those that ended, as many as are shown.
         let is_counted = which == Filter::Open;
         let is_searched = !filter.text.is_empty() || filter.view != ListView::All;
-        let most = if is_counted || is_searched {
+        let most = if is_counted || is_searched || keys.is_none() {
             MAX_ROWS_READ
         } else {
             filter.most
         };
-        let rows = self.record.list_under(which, keys, most);
-        rows.await.map_err(fault)
+        self.rows_under(keys.as_ref(), which, most).await
+    }
+
+    /// The rows of a list, under these keys or all; and `true` if more wait than are read.
+    async fn rows_under(
+        &self,
+        keys: Option<&ListKeys>,
+        which: Filter,
+        most: usize,
+    ) -> Result<(Vec<Row>, bool), QuestionStoreError> {
+        let read = async |which: Filter, most: usize| {
+            let rows = match keys {
+                Some(keys) => self.record.list_under(which, keys.clone(), most).await,
+                None => self.record.list(which, Page::first(most)).await,
+            };
+            rows.map_err(fault)
+        };
+        if which != Filter::Open || most < MAX_ROWS_READ {
+            return Ok((read(which, most).await?, false));
+        }
+        let mut rows = read(which, MAX_ROWS_READ + 1).await?;
+        if rows.len() <= MAX_ROWS_READ {
+            return Ok((rows, false));
+        }
+        rows.truncate(MAX_ROWS_READ / 2);
+        let latest = read(Filter::OpenLatest, MAX_ROWS_READ / 2).await?;
+        // Some may have ended meanwhile, so that the two halves meet.
+        let known: HashSet<String> = rows.iter().map(|row| row.id.clone()).collect();
+        let latest = latest.into_iter().rev();
+        rows.extend(latest.filter(|row| !known.contains(&row.id)));
+        Ok((rows, true))
     }
 
     /// The lists of a viewer who sees a part of the questions.
@@ -186,7 +214,8 @@ impl RecordQuestionStore {
             ..QuestionList::default()
         };
         for which in [Filter::Open, Filter::Ended] {
-            let rows = self.rows_of(viewer, now, which, filter).await?;
+            let (rows, is_cut) = self.rows_of(viewer, now, which, filter).await?;
+            list.is_cut |= is_cut;
             let mut found = Vec::new();
             for row in &rows {
                 let people = now.of(row);
@@ -400,25 +429,19 @@ impl RecordQuestionStore {
         &self,
         which: Filter,
         filter: &ListFilter,
-    ) -> Result<Vec<QuestionSummary>, QuestionStoreError> {
+    ) -> Result<(Vec<QuestionSummary>, bool), QuestionStoreError> {
         let most = if filter.text.is_empty() {
             filter.most
         } else {
             MAX_ROWS_READ
         };
-        let rows = self
-            .record
-            .list(which, Page::first(most))
-            .await
-            .map_err(fault)?;
+        let (rows, is_cut) = self.rows_under(None, which, most).await?;
         let summaries = rows
             .iter()
             .filter(|row| self.may_match(row, &filter.text))
             .filter_map(|row| self.summary(row, None));
-        Ok(summaries
-            .filter(|summary| summary.matches(&filter.text))
-            .take(filter.most)
-            .collect())
+        let found = summaries.filter(|summary| summary.matches(&filter.text));
+        Ok((found.take(filter.most).collect(), is_cut))
     }
 
     /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
@@ -609,12 +632,15 @@ impl QuestionStore for RecordQuestionStore {
         }
         let waiting = self.record.store().waiting().await;
         let waiting = waiting.map_err(|error| fault(error.into()))?;
+        let (pending, is_cut) = self.summaries(Filter::Open, filter).await?;
+        let (recent, _) = self.summaries(Filter::Ended, filter).await?;
         Ok(QuestionList {
-            pending: self.summaries(Filter::Open, filter).await?,
+            pending,
             pending_total: waiting,
             pending_in_view: waiting,
+            is_cut,
             has_others: false,
-            recent: self.summaries(Filter::Ended, filter).await?,
+            recent,
         })
     }
 

@@ -100,6 +100,19 @@ pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<
     .await
 }
 
+/// The same of people, in a call with these arguments, JSON.
+#[cfg(test)]
+pub(super) async fn raised_in(
+    record: &Arc<Record>,
+    caller: &str,
+    team: Option<TeamPlan>,
+    arguments: &str,
+) -> io::Result<String> {
+    let until = record.now().after(std::time::Duration::from_secs(60 * 60));
+    let form = sample_form();
+    asked(record, caller, Vec::new(), team, until, arguments, &form).await
+}
+
 fn sample_form() -> Value {
     json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},

@@ -25,6 +25,9 @@ use crate::viewer::Viewer;
 /// The most people and groups that are offered for a delegation.
 const MOST_DELEGATES: usize = 200;
 
+/// The number of people whom a refusal names.
+const MOST_NAMED: usize = 10;
+
 /// Returns the people's side of a question for this viewer; `None` where no rule speaks of it, or where the viewer sees no more than that
 /// it exists.
 ///
@@ -325,26 +328,54 @@ pub async fn act(
         return Ok(TeamResult::Gone);
     };
     let refused = |why: &str| Ok(TeamResult::Refused(why.to_owned()));
+    let me = actor.person;
     let act = match pressed {
         Pressed::Confirm { digest } => match digest_in(digest) {
             Some(digest) => TeamAct::Confirm { digest },
-            None => return refused(&sentence(Denied::Changed)),
+            None if has_answers(row) => return refused(&sentence(Denied::Changed)),
+            None => return refused(&sentence(Denied::NothingFilled)),
         },
         Pressed::Claim => TeamAct::Claim,
         Pressed::TakeOver => TeamAct::TakeOver,
         Pressed::Delegate { to, note } => match addressee(to) {
             Some(to) => TeamAct::Delegate { to, note },
-            None => return refused(&sentence(Denied::CannotDelegate)),
+            None => return refused(&not_delegable(now, row, me, &people)),
         },
         Pressed::Comment { text } => TeamAct::Comment { text },
     };
     Ok(match record.act(&row.id, act, actor, &people).await? {
         Acted::Done(..) => TeamResult::Done,
         Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
+        Acted::Denied(Denied::CannotDelegate) => {
+            TeamResult::Refused(not_delegable(now, row, me, &people))
+        }
         Acted::Denied(denied) => TeamResult::Refused(sentence(denied)),
         Acted::UnusableText => TeamResult::Refused(unusable(pressed).to_owned()),
         Acted::NoPlan | Acted::Gone => TeamResult::Gone,
     })
+}
+
+/// Returns `true` if somebody has entered answers that others may confirm.
+fn has_answers(row: &Row) -> bool {
+    let team = row.team.as_deref();
+    team.is_some_and(|team| matches!(team.quorum().state(), State::Filled { .. }))
+}
+
+/// Returns why the question is not handed on, and to whom it can be: those whom the page offers.
+fn not_delegable(now: &DirectoryNow, row: &Row, me: &str, people: &dyn Membership) -> String {
+    let offered = row.team.as_deref();
+    let offered = offered.map_or_else(Vec::new, |team| delegates(now, team, me, people));
+    let mut names: Vec<String> = offered.into_iter().map(|(_, name)| name).collect();
+    let others = names.len().saturating_sub(MOST_NAMED);
+    if others > 0 {
+        names.truncate(MOST_NAMED);
+        names.push(format!("{others} others whom its page offers"));
+    }
+    let to_whom = match names.as_slice() {
+        [] => "it can be handed on to nobody, so answer or decline it".to_owned(),
+        names => format!("it can be handed on to {}", listed(names, "or")),
+    };
+    format!("The question cannot be handed on to them: {to_whom}.")
 }
 
 /// The refusal where the rule excludes a caller of whom nothing is known.
@@ -415,7 +446,7 @@ pub fn sentence(denied: Denied) -> String {
             "The entered answers have changed since you looked. Look again, then decide."
         }
         Denied::NothingFilled => {
-            "There is nothing to confirm: no answers are entered now. Open the question to enter some, or wait until somebody has."
+            "Nobody has entered answers yet, or they were dropped since. Open the question to enter some, or wait until somebody has."
         }
         Denied::AlreadyVoted => "You have agreed already. Others have to agree, too.",
         Denied::AlreadyVotedAs => {

@@ -33,6 +33,7 @@
 
 mod apply;
 pub mod audit;
+pub mod caller_bound;
 mod calls;
 pub mod candidates;
 pub mod clock;
@@ -70,6 +71,7 @@ use tokio::sync::watch;
 
 use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
 pub use apply::{Applied, Commit};
+use caller_bound::OpenQuestions;
 use deliver::InTransit;
 use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
@@ -100,6 +102,12 @@ pub enum RecordError {
     /// Others changed the same question again and again.
     #[error("the question keeps changing")]
     Contended,
+    /// The caller has too many open questions already, in all sessions together.
+    #[error("the caller has {limit} questions that wait for an answer already")]
+    TooManyOpen {
+        /// The number that may wait.
+        limit: usize,
+    },
 }
 
 /// The result of submitting an answer.
@@ -216,6 +224,7 @@ pub struct Record {
     changes: watch::Sender<u64>,
     counters: Counters,
     refused: RefusalsOfEach,
+    open_questions: OpenQuestions,
 }
 
 impl Record {
@@ -243,6 +252,7 @@ impl Record {
             changes: watch::channel(0).0,
             counters: Counters::default(),
             refused: RefusalsOfEach::default(),
+            open_questions: OpenQuestions::default(),
         }
     }
 

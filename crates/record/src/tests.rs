@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::store::Memory;
 
+mod caller_bound;
 mod calls;
 mod chain;
 mod combined;

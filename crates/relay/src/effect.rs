@@ -171,6 +171,13 @@ pub enum Event {
         /// Which.
         question: AskId,
     },
+    /// The caller has too many open questions already, in all sessions together, so nobody is asked.
+    NotAdmitted {
+        /// Which.
+        question: AskId,
+        /// The number that may be open.
+        limit: usize,
+    },
     /// The record is settled, by whomever.
     Answered {
         /// Which.

@@ -5,6 +5,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::attribution::OTHERS;
@@ -251,6 +252,26 @@ impl Relay {
             "the question could not be recorded, so nobody was asked",
         );
         self.question_fails(now, key, Ending::CallEnded, &refusal);
+    }
+
+    /// The caller has too many open questions already, so this one is not asked.
+    pub(crate) fn not_admitted(&mut self, now: Timestamp, key: AskId, limit: usize) {
+        let why = format!(
+            "nobody was asked, since {limit} questions of this caller wait for an answer already, in all its sessions: have some of them answered, then ask again"
+        );
+        let data = json!({"limit": "open-questions", "most": limit});
+        let refusal = ErrorResponse::new(-32000, why).with_data(data);
+        let ask = self.asks.get(key);
+        match ask.and_then(|ask| {
+            ask.call()
+                .filter(|_| matches!(ask.origin(), Origin::Approval))
+        }) {
+            Some(call) => {
+                self.drop_question(key, Ending::CallEnded);
+                self.approval_refused(call, &refusal);
+            }
+            None => self.question_fails(now, key, Ending::CallEnded, &refusal),
+        }
     }
 }
 

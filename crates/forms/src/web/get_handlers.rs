@@ -85,6 +85,7 @@ pub(super) async fn queue<D: QuestionStore>(
                     views: views(site, &viewer, view, &find),
                     find,
                     more,
+                    is_cut: list.is_cut,
                     longer,
                     pending: rows(&list.pending),
                     recent: rows(&list.recent),

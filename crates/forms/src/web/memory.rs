@@ -151,6 +151,7 @@ impl QuestionStore for Questions {
                 .collect(),
             pending_total: lists.waiting.len(),
             pending_in_view: lists.waiting.len(),
+            is_cut: false,
             has_others: false,
             recent: ended.take(filter.most).cloned().collect(),
         })

@@ -61,7 +61,8 @@ pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
 pub use site_pages::{
-    Account, Audit, AuditLine, DeviceLine, Notice, PushAccount, SessionLine, account, audit, notice,
+    Account, Audit, AuditLine, DeviceLine, Notice, PushAccount, SessionLine, account, audit,
+    not_taken, notice,
 };
 pub use streams::{EventStream, EventStreams, LoginCheck};
 pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};

@@ -199,6 +199,34 @@ pub(super) fn no_page(shell: Shell) -> NoticePage {
     notice(shell, Tone::Plain, "Not here", "There is no such page.")
 }
 
+/// A file that there is not.
+pub(super) fn no_asset(site: &Site) -> NoticePage {
+    let mut page = notice(
+        outside(site),
+        Tone::Plain,
+        "Not here",
+        "There is no such file.",
+    );
+    page.acts.push(questions(site));
+    page
+}
+
+/// A request of a kind that its address does not take, such as opening what a form is sent to.
+pub(super) fn other_method(site: &Site) -> NoticePage {
+    let line = "Nothing was done: this address takes no such request. Open the inbox, and use the links and buttons of its pages.";
+    let mut page = notice(outside(site), Tone::Plain, "Not like this", line);
+    page.acts.push(questions(site));
+    page
+}
+
+/// The way to the list, for a page for strangers.
+fn questions(site: &Site) -> Act {
+    Act {
+        href: format!("{}/", site.prefix),
+        label: "Open the inbox".to_owned(),
+    }
+}
+
 /// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let (head, line) = if site.logins {

@@ -394,6 +394,8 @@ pub(super) struct QueuePage {
     pub views: Vec<ViewLink>,
     /// The number of questions that wait and are not shown.
     pub more: usize,
+    /// `true` if more questions wait than were looked at.
+    pub is_cut: bool,
     /// The address of a page with more questions, where there are some.
     pub longer: Option<String>,
     pub pending: Vec<Row>,
@@ -404,8 +406,28 @@ impl QueuePage {
     /// Returns the number of questions that wait, in words.
     fn waiting(&self) -> String {
         match self.shell.pending {
+            pending if self.is_cut => format!("{pending} or more questions are waiting for you"),
             1 => "One question is waiting for you".to_owned(),
             pending => format!("{pending} questions are waiting for you"),
+        }
+    }
+
+    /// Returns how many questions of the list are missing, in words.
+    fn missing(&self) -> Option<String> {
+        const LOOKED_AT: &str =
+            "those that were asked first and those that were asked last are listed and found";
+        match self.more {
+            _ if self.is_cut && self.find.is_empty() && self.view.is_none() => {
+                let waiting = self.pending.len() + self.more;
+                Some(format!("{waiting} or more are waiting: {LOOKED_AT}."))
+            }
+            _ if self.is_cut => Some(format!(
+                "More questions wait than can be looked at: {LOOKED_AT}."
+            )),
+            0 => None,
+            more => Some(format!(
+                "{more} more are waiting. Search to find one of them."
+            )),
         }
     }
 

@@ -255,6 +255,9 @@ pub struct QuestionList {
     pub pending_total: usize,
     /// The number of questions that wait in the view, matched or not.
     pub pending_in_view: usize,
+    /// `true` if more questions wait than the store looked at: the numbers are the least, and the questions between those that were asked
+    /// first and those that were asked last are left out.
+    pub is_cut: bool,
     /// `true` if the viewer sees questions that are for others.
     pub has_others: bool,
     /// Ended, the latest first.

@@ -60,7 +60,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let mut pages = Router::new()
         .route(&open("/"), any(outside::<D>))
         .route(&open("/login"), get(login::enter::<D>))
-        .route(&open("/assets/{name}"), get(asset))
+        .route(&open("/assets/{name}"), get(asset::<D>))
         .route(&base, get(queue_is_below))
         .route(&inside("/{*rest}"), any(nowhere::<D>))
         .merge(pages_of_people(inside));
@@ -73,6 +73,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
             .route(&open("/{*rest}"), any(outside::<D>))
     };
     pages
+        .method_not_allowed_fallback(not_taken::<D>)
         .layer(from_fn_with_state(app.clone(), guard::<D>))
         .with_state(app)
 }
@@ -90,6 +91,7 @@ fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
             .route(&inside("/{*rest}"), any(nowhere::<D>))
     };
     pages
+        .method_not_allowed_fallback(not_taken::<D>)
         .layer(from_fn_with_state(app.clone(), guard::<D>))
         .with_state(app)
 }
@@ -105,7 +107,7 @@ fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<
         )
         .route(&inside("/events"), get(sse::events::<D>))
         .route(&inside("/state"), get(sse::state::<D>))
-        .route(&inside("/assets/{name}"), get(asset))
+        .route(&inside("/assets/{name}"), get(asset::<D>))
 }
 
 /// `/inbox` is meant for `/inbox/`.
@@ -141,13 +143,11 @@ async fn guard<D: QuestionStore>(
             &notices::refused(site, "Refused", line),
         )
     } else if site.logins {
-        let is_asset = request
-            .uri()
-            .path()
-            .strip_prefix(site.base.as_str())
-            .is_some_and(|rest| rest.starts_with("/assets/"));
-        if is_asset || request.extensions().get::<D::Viewer>().is_some() {
+        let path = request.uri().path();
+        if site.is_asset(path) || request.extensions().get::<D::Viewer>().is_some() {
             next.run(request).await
+        } else if site.is_below_assets(path) {
+            no_asset(site)
         } else {
             to_login(site, &request)
         }
@@ -339,8 +339,26 @@ pub(super) async fn posted(
     }
 }
 
+/// Returns the page for a file that there is not.
+fn no_asset(site: &Site) -> Response {
+    page(StatusCode::NOT_FOUND, &notices::no_asset(site))
+}
+
+/// Returns the page for a request of a kind that its address does not take.
+pub(super) fn other_method(site: &Site) -> Response {
+    page(StatusCode::METHOD_NOT_ALLOWED, &notices::other_method(site))
+}
+
+/// Says that the address takes no such request.
+async fn not_taken<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+    other_method(&app.site)
+}
+
 /// Style, scripts, icons and the manifest; nothing in them is secret.
-async fn asset(Path(name): Path<String>) -> Response {
+async fn asset<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    Path(name): Path<String>,
+) -> Response {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     let (kind, bytes): (_, &'static [u8]) = match name.as_str() {
         "style.css" => ("text/css; charset=utf-8", crate::theme::STYLE.as_bytes()),
@@ -353,7 +371,7 @@ async fn asset(Path(name): Path<String>) -> Response {
         "icon.svg" => ("image/svg+xml", include_bytes!("../../assets/icon.svg")),
         "icon-192.png" => ("image/png", include_bytes!("../../assets/icon-192.png")),
         "icon-512.png" => ("image/png", include_bytes!("../../assets/icon-512.png")),
-        _ => return StatusCode::NOT_FOUND.into_response(),
+        _ => return no_asset(&app.site),
     };
     let mut response = (
         [
@@ -383,14 +401,20 @@ async fn part<D: QuestionStore>(
     match part.as_str() {
         "review" => get_handlers::review(&app, &viewer, id, query.as_deref()).await,
         "state" => sse::question_state(&app, &viewer, id).await,
-        _ => nowhere(State(app), Extension(viewer)).await,
+        _ => nowhere(State(app), Some(Extension(viewer))).await,
     }
 }
 
 async fn nowhere<D: QuestionStore>(
     State(app): State<AppState<D>>,
-    Extension(viewer): Extension<D::Viewer>,
+    viewer: Option<Extension<D::Viewer>>,
 ) -> Response {
+    let Some(Extension(viewer)) = viewer else {
+        return page(
+            StatusCode::UNAUTHORIZED,
+            &notices::no_session(&app.site, None),
+        );
+    };
     let shell = get_handlers::shell(&app.site, &viewer, 0);
     page(StatusCode::NOT_FOUND, &notices::no_page(shell))
 }

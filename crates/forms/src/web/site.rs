@@ -333,12 +333,28 @@ impl Site {
         known && named.next().is_none()
     }
 
-    /// Returns whether the request comes from one of this site's own pages.
+    /// Returns whether the request comes from one of this site's own pages. One that names two origins does not.
     pub fn is_from_us(&self, headers: &HeaderMap) -> bool {
-        let origin = headers
-            .get(header::ORIGIN)
-            .and_then(|origin| origin.to_str().ok());
-        origin.is_some_and(|origin| self.origins.iter().any(|ours| ours == origin))
+        let mut named = headers.get_all(header::ORIGIN).iter();
+        let origin = named.next().and_then(|origin| origin.to_str().ok());
+        let known = origin.is_some_and(|origin| self.origins.iter().any(|ours| ours == origin));
+        known && named.next().is_none()
+    }
+
+    /// Returns `true` if the path may be that of a style, a script or an icon, which everybody may read: one name below `/assets/`.
+    pub(super) fn is_asset(&self, path: &str) -> bool {
+        self.below_assets(path)
+            .is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    }
+
+    /// Returns `true` if the path is below `/assets/`, where nothing is anybody's own, and most is not there.
+    pub fn is_below_assets(&self, path: &str) -> bool {
+        self.below_assets(path).is_some()
+    }
+
+    fn below_assets<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(self.base.as_str())?
+            .strip_prefix("/assets/")
     }
 
     /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages
@@ -524,6 +540,10 @@ mod tests {
             );
         }
         assert!(!site.is_from_us(&HeaderMap::new()));
+        let ours = "http://127.0.0.1:7878";
+        for two in [[ours, "http://evil.example"], [ours, ours]] {
+            assert!(!site.is_from_us(&headers(&header::ORIGIN, &two)));
+        }
     }
 
     fn login_key(site: &Site) -> String {

@@ -10,7 +10,7 @@ use super::page::{
     AccountTemplate, Act, AuditRow, AuditTemplate, DeviceRow, NoticePage, PushPart, SessionPart,
     SessionRow, Shell,
 };
-use super::router::page;
+use super::router::{other_method, page};
 use super::site::Site;
 use super::user_agent::browser_name;
 use crate::theme::Tone;
@@ -53,6 +53,11 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         comments: Vec::new(),
     };
     page(status, &template)
+}
+
+/// Returns the page for a request of a kind that its address does not take: what an application's other pages answer as these do.
+pub fn not_taken(site: &Site) -> Response {
+    other_method(site)
 }
 
 /// A session on the page of sessions.

@@ -18,6 +18,7 @@ use crate::callers::resource::Resource;
 use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::endpoint::Shared;
+use crate::listener::endpoint::header_checks::refusal;
 use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
@@ -151,7 +152,9 @@ fn routes(
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .with_state(state.clone());
-    (app.merge(own), state)
+    let app = app.merge(own).fallback(nowhere);
+    let app = app.method_not_allowed_fallback(not_taken);
+    (app, state)
 }
 
 impl AppState {
@@ -163,6 +166,17 @@ impl AppState {
             (StatusCode::FORBIDDEN, why).into_response()
         })
     }
+}
+
+/// Says where servers are. Their names are not told: whoever asks need not be a caller.
+async fn nowhere() -> Response {
+    let why = "no server is served at this path: each is at /mcp/NAME, without a slash at its end, and the only one of a gateway at /mcp, too";
+    refusal(StatusCode::NOT_FOUND, -32600, why)
+}
+
+async fn not_taken() -> Response {
+    let why = "this path takes no such request: servers take POST, GET and DELETE, and /health, /ready and /metrics take GET";
+    refusal(StatusCode::METHOD_NOT_ALLOWED, -32600, why)
 }
 
 async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
@@ -226,4 +240,64 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
         let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
     }
     ([("content-type", "text/plain; version=0.0.4")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_path_without_a_server_says_where_servers_are_and_names_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nrecord = \"memory\"\nstate = {state:?}\n\
+             [servers.deploy]\ncommand = [\"true\"]\n[servers.crm]\ncommand = [\"true\"]\n"
+        );
+        let mut config = Config::parse(&text).unwrap();
+        let runtime = Runtime::open(&mut config).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let app = router(runtime, &config, true);
+        let bounds = ConnectionBounds::default();
+        tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
+        let said = async |method: &str, path: &str| {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nHost: {at}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).await.unwrap();
+            let (head, text) = reply.split_once("\r\n\r\n").unwrap();
+            let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+            let allow = head.lines().find_map(|line| line.strip_prefix("allow: "));
+            (status, allow.map(str::to_owned), text.to_owned())
+        };
+        for (method, path) in [
+            ("POST", "/mcp/nope"),
+            ("POST", "/mcp/deploy/"),
+            ("GET", "/mcp/deploy/x"),
+            ("POST", "/mcp"),
+            ("GET", "/"),
+        ] {
+            let (status, _, text) = said(method, path).await;
+            assert_eq!(status, 404, "{method} {path}");
+            assert!(text.contains("each is at /mcp/NAME"), "{path}: {text}");
+            assert!(!text.contains("deploy") && !text.contains("crm"), "{text}");
+        }
+        for (method, path, takes) in [
+            ("PUT", "/mcp/deploy", "GET,HEAD,POST,DELETE"),
+            ("POST", "/health", "GET,HEAD"),
+        ] {
+            let (status, allow, text) = said(method, path).await;
+            assert_eq!(status, 405, "{method} {path}");
+            assert!(text.contains("takes no such request"), "{text}");
+            assert_eq!(allow.as_deref(), Some(takes));
+        }
+        assert_eq!(said("GET", "/health").await.0, 200);
+    }
 }

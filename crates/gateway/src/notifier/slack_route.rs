@@ -25,6 +25,7 @@ const PATH: &str = "/slack/interact";
 const BODY_TIME: Duration = Duration::from_secs(3);
 const TIMESTAMP: &str = "x-slack-request-timestamp";
 const SIGNATURE: &str = "x-slack-signature";
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 struct Route {
     notifier: Arc<Notifier>,
@@ -44,6 +45,7 @@ impl Notifier {
         };
         Router::new()
             .route(PATH, post(interact))
+            .method_not_allowed_fallback(async || refusal(StatusCode::METHOD_NOT_ALLOWED))
             .with_state(Arc::new(route))
     }
 }
@@ -52,18 +54,18 @@ async fn interact(State(route): State<Arc<Route>>, request: Request) -> Response
     let open = route.notifier.open();
     let slack = open.channels.slack.as_ref();
     let Some(slack) = slack.filter(|slack| slack.takes_acts()) else {
-        return StatusCode::NOT_FOUND.into_response();
+        return refusal(StatusCode::NOT_FOUND);
     };
     let (head, body) = request.into_parts();
     let body = match tokio::time::timeout(BODY_TIME, to_bytes(body, BODY_LIMIT)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
-        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+        Ok(Err(_)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT),
     };
     let timestamp = only_text(&head.headers, TIMESTAMP);
     if timestamp.is_some_and(|at| route.is_before(at)) {
         route.acts.refused("signed-before-start");
-        return StatusCode::UNAUTHORIZED.into_response();
+        return refusal(StatusCode::UNAUTHORIZED);
     }
     let request = SlackRequest {
         timestamp,
@@ -78,11 +80,34 @@ async fn interact(State(route): State<Arc<Route>>, request: Request) -> Response
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = match reply.body {
         Some(body) => (status, Json(body)).into_response(),
-        None => status.into_response(),
+        None => return refusal(status),
     };
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
+}
+
+/// Returns a response that says what to do next, for whoever sets up the app. Slack shows it to nobody.
+fn refusal(status: StatusCode) -> Response {
+    let next = match status {
+        StatusCode::BAD_REQUEST => "this is none of the requests that Slack sends here",
+        StatusCode::UNAUTHORIZED => {
+            "the request is not signed by the Slack app of this gateway, is too old, or came before: compare `signing-secret` in [channels.slack] \
+             with the app's, and the clocks"
+        }
+        StatusCode::FORBIDDEN => {
+            "the request is of another Slack workspace than the app of this gateway"
+        }
+        StatusCode::NOT_FOUND => {
+            "nobody answers in Slack here: set `signing-secret` in [channels.slack]"
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "Slack sends POST here: enter this address as the Request URL of the app's interactivity"
+        }
+        StatusCode::REQUEST_TIMEOUT => "the request took too long to arrive; send it again",
+        StatusCode::PAYLOAD_TOO_LARGE => "the request is larger than any that Slack sends",
+        _ => return (status, [(CACHE_CONTROL, NO_STORE)]).into_response(),
+    };
+    (status, [(CACHE_CONTROL, NO_STORE)], format!("{next}\n")).into_response()
 }
 
 impl Route {

@@ -335,9 +335,18 @@ async fn forged_stale_and_replayed_requests_to_the_gateway_do_nothing() {
     let unsigned = reqwest::Client::new()
         .post(format!("{}/slack/interact", rig.at))
         .body("payload=%7B%7D");
-    assert_eq!(unsigned.send().await.unwrap().status(), 401);
+    let unsigned = unsigned.send().await.unwrap();
+    assert_eq!(unsigned.status(), 401);
+    let next = unsigned.text().await.unwrap();
+    assert!(next.contains("compare `signing-secret`"), "{next}");
     let looked = reqwest::get(format!("{}/slack/interact", rig.at)).await;
-    assert_eq!(looked.unwrap().status(), 405);
+    let looked = looked.unwrap();
+    assert_eq!(
+        (looked.status().as_u16(), &looked.headers()["allow"]),
+        (405, &"POST".parse().unwrap())
+    );
+    let next = looked.text().await.unwrap();
+    assert!(next.contains("Request URL"), "{next}");
 
     let twice = rig.deliver(json!({"payload": payload, "times": 2})).await;
     let statuses: Vec<_> = twice.iter().map(|reply| &reply["status"]).collect();

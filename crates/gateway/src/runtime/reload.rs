@@ -182,12 +182,7 @@ impl Runtime {
 
     #[cfg(unix)]
     fn reload_file(&self, path: &std::path::Path) {
-        // A pipe in its place would be waited for.
-        let text = match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => Err(std::io::ErrorKind::InvalidInput.into()),
-            Ok(_) => std::fs::read_to_string(path),
-            Err(error) => Err(error),
-        };
+        let text = read_file(path);
         let reloaded = match text {
             Ok(text) => self.reload(&text),
             Err(error) => Err(error.into()),
@@ -201,6 +196,26 @@ impl Runtime {
             Ok(reloaded) => tracing::warn!("{}", reloaded.in_words()),
         }
     }
+}
+
+/// Reads the configuration. The error says which file it is, and what to do.
+#[cfg(unix)]
+fn read_file(path: &std::path::Path) -> std::io::Result<String> {
+    use std::io::{Error, ErrorKind};
+    // A pipe in its place would be waited for.
+    let text = match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let why = "it is not a regular file";
+            Err(Error::new(ErrorKind::InvalidInput, why))
+        }
+        Ok(_) => std::fs::read_to_string(path),
+        Err(error) => Err(error),
+    };
+    text.map_err(|error| {
+        let path = path.display();
+        let why = format!("{path}: {error}; put the file there, and send SIGHUP again");
+        Error::new(error.kind(), why)
+    })
 }
 
 impl Reloaded {
@@ -247,5 +262,32 @@ async fn recall_grants(record: Arc<Record>, teams: Arc<Teams>) {
         if let Err(fault) = teams.recall_grants(&record).await {
             tracing::warn!(%fault, "approvals of other gateways could not be read");
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_again_is_named_with_the_next_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.toml");
+        let failed = |path: &std::path::Path| {
+            let error = ReloadError::from(read_file(path).unwrap_err());
+            with_causes(&error)
+        };
+        let missing = failed(&path);
+        std::fs::create_dir(&path).unwrap();
+        for (told, at) in [
+            (missing, &path),
+            (failed(&path), &path),
+            (failed("/dev/zero".as_ref()), &"/dev/zero".into()),
+        ] {
+            let begin = format!("the configuration cannot be read: {}: ", at.display());
+            assert!(told.starts_with(&begin), "{told}");
+            assert!(told.ends_with("and send SIGHUP again"), "{told}");
+        }
+        assert!(failed(&path).contains("it is not a regular file"));
     }
 }

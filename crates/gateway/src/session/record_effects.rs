@@ -326,6 +326,10 @@ impl Session {
     }
 
     fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
+        if let RecordError::TooManyOpen { limit } = *fault {
+            tracing::debug!(server = %self.who.server, %fault, "a question was refused");
+            return Event::NotAdmitted { question, limit };
+        }
         self.could_not("a question could not be recorded", fault);
         Event::NotRecorded { question }
     }

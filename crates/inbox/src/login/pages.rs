@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, RawQuery, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, RawQuery, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -31,6 +32,13 @@ pub(super) const LOGGED_OUT: &str = "/logged-out";
 /// The longest body of a request to these pages, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
 
+/// The words for a body that is longer.
+const TOO_LONG: &str = "The request is larger than any form of these pages. Nothing was done: open the page again, and use its buttons.";
+
+/// The words for a body of which the rest did not come.
+const CUT: &str =
+    "The request did not arrive in full. Nothing was done: open the page again, and try again.";
+
 /// The subject of the tokens in forms of these pages.
 const FORMS: &str = "account";
 
@@ -55,8 +63,35 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
             &at("/login/logout-token"),
             post(super::provider::logout_token),
         );
-    let pages = pages.layer(DefaultBodyLimit::max(LONGEST_BODY));
+    let pages = pages
+        .method_not_allowed_fallback(not_taken)
+        .layer(DefaultBodyLimit::max(LONGEST_BODY));
     web::with_headers(pages.with_state(gate), &site)
+}
+
+/// Says that the address takes no such request.
+async fn not_taken(State(gate): State<Arc<Gate>>) -> Response {
+    web::not_taken(&gate.site)
+}
+
+/// The body of a form of these pages.
+struct FormBody(Bytes);
+
+impl FromRequest<Arc<Gate>> for FormBody {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, gate: &Arc<Gate>) -> Result<Self, Response> {
+        match Bytes::from_request(request, gate).await {
+            Ok(body) => Ok(Self(body)),
+            Err(rejected) => {
+                let line = match rejected.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => TOO_LONG,
+                    _ => CUT,
+                };
+                Err(gate.notice(rejected.status(), "Not done", line))
+            }
+        }
+    }
 }
 
 /// Redirects to another page, with GET.
@@ -191,7 +226,7 @@ async fn log_out(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
     headers: HeaderMap,
-    body: Bytes,
+    FormBody(body): FormBody,
 ) -> Response {
     let signed_in = match posted_form(&gate, viewer, &headers, &body) {
         Ok((signed_in, _)) => signed_in,
@@ -356,7 +391,7 @@ async fn add_device(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let told = |status: StatusCode, why: &str| {
         let body = serde_json::json!({"error": why}).to_string();
@@ -369,12 +404,16 @@ async fn add_device(
         Ok(signed_in) => signed_in,
         Err(error) => return told(error.status(), error.line()),
     };
-    if body.len() > LONGEST_SUBSCRIPTION {
-        return told(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "The browser's subscription is too long.",
-        );
-    }
+    let too_long = || {
+        let why = "The browser's subscription is too long.";
+        told(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let body = match body {
+        Ok(body) if body.len() > LONGEST_SUBSCRIPTION => return too_long(),
+        Ok(body) => body,
+        Err(rejected) if rejected.status() == StatusCode::PAYLOAD_TOO_LARGE => return too_long(),
+        Err(rejected) => return told(rejected.status(), CUT),
+    };
     let Ok(subscribed) = serde_json::from_slice::<Subscribed>(&body) else {
         return told(
             StatusCode::BAD_REQUEST,
@@ -459,7 +498,7 @@ async fn end_device(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
     headers: HeaderMap,
-    body: Bytes,
+    FormBody(body): FormBody,
 ) -> Response {
     let (signed_in, text) = match posted_form(&gate, viewer, &headers, &body) {
         Ok(posted) => posted,
@@ -486,7 +525,7 @@ async fn end(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
     headers: HeaderMap,
-    body: Bytes,
+    FormBody(body): FormBody,
 ) -> Response {
     let role = viewer
         .as_ref()

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
@@ -671,19 +671,23 @@ pub(super) async fn end_session(gate: &Gate, session: &str) -> Option<String> {
 /// The provider tells that a person has logged out there (OpenID Connect Back-Channel Logout 1.0).
 pub(super) async fn logout_token(
     State(gate): State<Arc<Gate>>,
-    body: axum::body::Bytes,
+    body: Result<axum::body::Bytes, BytesRejection>,
 ) -> Response {
     let Some(client) = &gate.provider else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let text = String::from_utf8_lossy(&body);
-    let token = value_of(&text, "logout_token").unwrap_or_default();
     let now = (gate.clock)();
     let refuse = |status: StatusCode, why: &str| {
         let body =
             axum::Json(serde_json::json!({"error": "invalid_request", "error_description": why}));
         (status, body).into_response()
     };
+    let body = match body {
+        Ok(body) => body,
+        Err(rejected) => return refuse(rejected.status(), "the request is too large, or is cut"),
+    };
+    let text = String::from_utf8_lossy(&body);
+    let token = value_of(&text, "logout_token").unwrap_or_default();
     let token = match client.verifier.verify_logout(&token, now).await {
         Ok(token) => token,
         Err(error) => {

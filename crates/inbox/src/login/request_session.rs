@@ -459,7 +459,7 @@ pub(crate) async fn identify(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if !gate.site.is_for_us(request.headers()) || request.uri().path().contains("/assets/") {
+    if !gate.site.is_for_us(request.headers()) || gate.site.is_below_assets(request.uri().path()) {
         return next.run(request).await;
     }
     let (viewer, cookie) = match &gate.settings.mode {

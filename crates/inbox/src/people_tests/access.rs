@@ -1,5 +1,6 @@
 //! Those who may see and do what: roles, headers, links, forms of others and sessions.
 
+use mcp_elicit_forms::web::{ListFilter, ListView, QuestionStore as _, Viewer as _};
 use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
 use mcp_elicit_record::timeline::TimelineKind;
 
@@ -681,4 +682,144 @@ async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
     let dan = Person::enter(&rig, "dan").await;
     assert_eq!(dan.get(&dan.question("")).await.status, 404);
     assert!(phase(&rig).await.is_open());
+}
+
+#[tokio::test]
+async fn a_new_question_is_found_however_many_others_wait() {
+    let record = record();
+    let team = |caller: &str| {
+        let caller = TeamCaller {
+            person: Some(caller.to_owned()),
+            ..TeamCaller::default()
+        };
+        let hour = Duration::from_secs(60 * 60);
+        let team = Team::new(
+            "deploys",
+            "r",
+            caller,
+            &plan(1),
+            vec!["ada".to_owned()],
+            hour,
+        );
+        Some(team.to_plan().unwrap())
+    };
+    let flood = team("cy");
+    for number in 0..10_050 {
+        let arguments = format!(r#"{{"to":"flood{number}"}}"#);
+        sample::raised_in(&record, &format!("c{number}"), flood.clone(), &arguments)
+            .await
+            .unwrap();
+    }
+    let id = sample::raised_in(&record, "other", team("bob"), r#"{"to":"needle"}"#)
+        .await
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hour = Duration::from_secs(60 * 60);
+    let rig = inbox_over(listener, record, id.clone(), FILE, proxy(), hour);
+    let ada = Person::enter(&rig, "ada").await;
+    let row = format!("data-row=\"{id}\"");
+    for path in ["/?find=needle", "/?find=needle&view=groups"] {
+        assert!(ada.get(path).await.body.contains(&row), "{path}");
+    }
+    let all = ada.get("/").await.body;
+    assert!(all.contains("10000 or more are waiting:"), "{all}");
+    let heard = "10000 or more questions are waiting for you";
+    assert!(all.contains(heard), "{all}");
+    let none = ada.get("/?find=nothing-like-it").await.body;
+    assert!(
+        none.contains("More questions wait than can be looked at"),
+        "{none}"
+    );
+    // The owner of the folder reads without the login of people.
+    let questions = crate::record_question_store::RecordQuestionStore::new(rig.record.clone());
+    let filter = ListFilter {
+        text: id.clone(),
+        view: ListView::All,
+        most: 10,
+    };
+    let owner = crate::viewer::Viewer::from_link("by".to_owned());
+    let list = questions.list(&owner, &filter).await.unwrap();
+    assert_eq!((list.pending.len(), list.pending_total), (1, 10_051));
+    assert!(list.is_cut);
+}
+
+#[tokio::test]
+async fn only_one_name_below_assets_is_open_without_a_login() {
+    let rig = rig(1).await;
+    let outside = async |path: &str| {
+        let host = &rig.host;
+        send(
+            host,
+            PROXY,
+            &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n"),
+            "",
+        )
+        .await
+    };
+    let style = outside("/assets/style.css").await;
+    assert_eq!(style.status, 200);
+    for path in [
+        "/assets/a/b",
+        "/assets/",
+        "/assets/none.css",
+        "/assets/../audit",
+        "/assets/..",
+        "/assets/a%2Fb",
+        "/assets/style.css/",
+    ] {
+        let missing = outside(path).await;
+        assert_eq!(missing.status, 404, "{path}: {}", missing.body);
+        let told = "There is no such file";
+        assert!(missing.body.contains(told), "{path}: {}", missing.body);
+        let head = &missing.head;
+        assert!(head.contains("content-security-policy"), "{head}");
+    }
+    for path in ["/q/assets/x", "/assets", "/assetsx/a"] {
+        let refused = outside(path).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.body);
+    }
+    let ada = Person::enter(&rig, "ada").await;
+    for path in ["/assets/a/b", "/q/assets/x", "/none"] {
+        let missing = ada.get(path).await;
+        assert_eq!(missing.status, 404, "{path}: {}", missing.body);
+        let told = "There is no such";
+        assert!(missing.body.contains(told), "{}", missing.body);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_no_address_takes_is_told_what_to_do() {
+    let rig = rig(1).await;
+    let host = &rig.host;
+    let ada = Person::enter(&rig, "ada").await;
+    let told = "Open the inbox, and use the links and buttons of its pages.";
+    let as_ada = async |method: &str, path: &str| {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nX-User: ada\r\nCookie: {}\r\nOrigin: http://{host}\r\nAccept: text/html\r\n",
+            ada.cookie
+        );
+        send(host, PROXY, &head, "").await
+    };
+    let question = ada.question("");
+    for (method, path, takes) in [
+        ("GET", "/logout", "POST"),
+        ("GET", "/account/end", "POST"),
+        ("POST", "/account", "GET,HEAD"),
+        ("PUT", question.as_str(), "GET,HEAD"),
+        ("DELETE", "/", "GET,HEAD"),
+    ] {
+        let refused = as_ada(method, path).await;
+        assert_eq!(refused.status, 405, "{method} {path}");
+        assert!(refused.body.contains(told), "{}", refused.body);
+        assert_eq!(refused.header("allow"), Some(takes), "{}", refused.head);
+    }
+    // Longer than any form, and nothing ends.
+    for path in ["/logout", "/account/end", "/account/devices/end"] {
+        let long = ada.post(path, &"x".repeat(65 * 1024)).await;
+        assert_eq!(long.status, 413, "{path}");
+        let told = "Nothing was done: open the page again";
+        assert!(long.body.contains(told), "{}", long.body);
+        assert!(!long.body.contains("buffer"), "{}", long.body);
+    }
+    assert_eq!(ada.get(&question).await.status, 200);
 }

@@ -200,6 +200,15 @@ async fn gives_pages(store: &dyn Store) {
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
     let all = ids(store, Filter::Open, Page::first(100)).await;
+    let mut latest = ids(store, Filter::OpenLatest, Page::first(3)).await;
+    let rest = Page::after(latest[2].clone(), 100);
+    latest.extend(ids(store, Filter::OpenLatest, rest).await);
+    // Of one time, stores have orders of their own.
+    assert_eq!(latest[0], all[6]);
+    latest.sort();
+    let mut sorted = all.clone();
+    sorted.sort();
+    assert_eq!(latest, sorted);
     let first = ids(store, Filter::Open, Page::first(3)).await;
     assert_eq!(first, all[..3]);
     let last = store.find(first[2].clone()).await.unwrap().unwrap();
@@ -560,7 +569,9 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
 async fn lists_by_person(store: &dyn Store) {
     let principal = r#"["https://id","s-cy"]"#.to_owned();
     let mut own = row("own", 5);
-    Arc::make_mut(&mut own.body).principal = principal;
+    Arc::make_mut(&mut own.body)
+        .principal
+        .clone_from(&principal);
     let rows = [
         team_row("ops", 1, "ops", "ada"),
         team_row("leads", 2, "leads", "ada"),
@@ -571,6 +582,8 @@ async fn lists_by_person(store: &dyn Store) {
     for row in rows {
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
+    assert_eq!(store.waiting_of(principal).await.unwrap(), 1);
+    assert_eq!(store.waiting_of("nobody".to_owned()).await.unwrap(), 0);
     let listed = async |filter, keys: &ListKeys, most| {
         let rows = store.list_under(filter, keys.clone(), most).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
@@ -580,9 +593,11 @@ async fn lists_by_person(store: &dyn Store) {
     ops.add_addressee(&Addressee::Group("ops".to_owned()));
     assert_eq!(listed(Filter::Open, &ops, 9).await, ["ops", "ops-2"]);
     assert_eq!(listed(Filter::Open, &ops, 1).await, ["ops"]);
+    assert_eq!(listed(Filter::OpenLatest, &ops, 1).await, ["ops-2"]);
     let mut cy = ListKeys::default();
     cy.add_subject("https://id", "s-cy");
     assert_eq!(listed(Filter::Open, &cy, 9).await, ["ops-2", "own"]);
+    assert_eq!(listed(Filter::OpenLatest, &cy, 9).await, ["own", "ops-2"]);
     let mut ada = ListKeys::default();
     ada.add_caller("ada");
     assert_eq!(listed(Filter::Open, &ada, 9).await, ["ops", "leads"]);
@@ -703,4 +718,12 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
             .await
             .unwrap()
     );
+    assert_eq!(store.waiting_of("local".to_owned()).await.unwrap(), 0);
+    drop(store);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let text = format!("EXPLAIN QUERY PLAN {}", super::sqlite::WAITING_OF);
+    let plan: String = file
+        .query_row(&text, ["local"], |row| row.get("detail"))
+        .unwrap();
+    assert!(plan.contains("USING INDEX question_open_of"), "{plan}");
 }

@@ -54,6 +54,10 @@ impl Store for Failing {
         self.below.waiting()
     }
 
+    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+        self.below.waiting_of(principal)
+    }
+
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         self.below.left_over()
     }

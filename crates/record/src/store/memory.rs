@@ -105,6 +105,7 @@ fn list_position(filter: Filter, row: &Row) -> (i128, String) {
         |moment: Option<Timestamp>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
     let time = match filter {
         Filter::Open => millis(Some(row.lifecycle.asked_at())),
+        Filter::OpenLatest => -millis(Some(row.lifecycle.asked_at())),
         Filter::Ended => -millis(row.lifecycle.ended_at()),
     };
     (time, row.id.clone())
@@ -151,7 +152,7 @@ impl Store for Memory {
             let mut rows: Vec<&Row> = inner
                 .rows
                 .values()
-                .filter(|row| row.lifecycle.is_open() == (filter == Filter::Open))
+                .filter(|row| row.lifecycle.is_open() == (filter != Filter::Ended))
                 .filter(|row| {
                     after
                         .as_ref()
@@ -185,6 +186,14 @@ impl Store for Memory {
                 .values()
                 .filter(|row| row.lifecycle.is_open())
                 .count()
+        });
+        async move { Ok(count) }.boxed()
+    }
+
+    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+        let count = self.with(|inner| {
+            let open = inner.rows.values().filter(|row| row.lifecycle.is_open());
+            open.filter(|row| row.body.principal == principal).count()
         });
         async move { Ok(count) }.boxed()
     }

@@ -268,6 +268,8 @@ pub struct AuditEntry {
 pub enum Filter {
     /// Those that wait, the longest waiting first.
     Open,
+    /// Those that wait, the latest first.
+    OpenLatest,
     /// Those that ended, the latest first.
     Ended,
 }
@@ -400,6 +402,8 @@ pub trait Store: Send + Sync + 'static {
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
+    /// Returns how many rows of this caller ([`Body::principal`]) wait.
+    fn waiting_of(&self, principal: String) -> Stored<'_, usize>;
     /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and

@@ -37,12 +37,21 @@ const UNDER_OPEN: &str = "WHERE open = 1 AND id IN ( \
       UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
         AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY asked_at, rowid LIMIT ?3";
+const UNDER_OPEN_LATEST: &str = "WHERE open = 1 AND id IN ( \
+      SELECT question FROM addressed WHERE open = 1 AND key IN (SELECT value FROM json_each(?1)) \
+      UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
+        AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
+    ORDER BY asked_at DESC, rowid DESC LIMIT ?3";
 const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
       SELECT question FROM addressed WHERE open = 0 AND key IN (SELECT value FROM json_each(?1)) \
       UNION ALL SELECT id FROM ( \
         SELECT id, body FROM question WHERE open = 0 AND team IS NULL ORDER BY ended_at DESC, rowid DESC LIMIT 10000) \
         WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
+
+/// The number of open rows of one caller, with an index of its own.
+pub(super) const WAITING_OF: &str =
+    "SELECT count(*) FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
 
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
@@ -271,6 +280,13 @@ impl Store for Sqlite {
                 "WHERE open = 1 AND (asked_at, rowid) > (SELECT asked_at, rowid FROM question WHERE id = ?1) \
                  ORDER BY asked_at, rowid"
             }
+            (Filter::OpenLatest, false) => {
+                "WHERE open = 1 AND ?1 IS NULL ORDER BY asked_at DESC, rowid DESC"
+            }
+            (Filter::OpenLatest, true) => {
+                "WHERE open = 1 AND (asked_at, rowid) < (SELECT asked_at, rowid FROM question WHERE id = ?1) \
+                 ORDER BY asked_at DESC, rowid DESC"
+            }
             (Filter::Ended, false) => {
                 "WHERE open = 0 AND ?1 IS NULL ORDER BY ended_at DESC, rowid DESC"
             }
@@ -286,6 +302,7 @@ impl Store for Sqlite {
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
         let tail = match filter {
             Filter::Open => UNDER_OPEN,
+            Filter::OpenLatest => UNDER_OPEN_LATEST,
             Filter::Ended => UNDER_ENDED,
         };
         let text = format!("SELECT {LISTED} FROM question {tail}");
@@ -300,6 +317,14 @@ impl Store for Sqlite {
         self.on_file(|file| {
             let text = "SELECT count(*) FROM question WHERE open = 1";
             let count: i64 = file.connection()?.query_row(text, [], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
+    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+        self.on_file(move |file| {
+            let mut statement = file.connection()?.prepare_cached(WAITING_OF)?;
+            let count: i64 = statement.query_row([principal], |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or(0))
         })
     }

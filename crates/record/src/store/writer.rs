@@ -394,6 +394,14 @@ impl Store for Writer {
         .boxed()
     }
 
+    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+        async move {
+            self.flush().await?;
+            self.shared.store.waiting_of(principal).await
+        }
+        .boxed()
+    }
+
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         async move {
             self.flush().await?;

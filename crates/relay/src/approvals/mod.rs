@@ -242,7 +242,14 @@ impl Relay {
         let request = approval_request(summary, approval, schema);
         let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
         if let Err(refusal) = asked {
-            self.remove_call(key);
+            self.approval_refused(key, &refusal);
+        }
+    }
+
+    /// People cannot be asked about a call that waits, so that it ends.
+    pub(crate) fn approval_refused(&mut self, key: CallId, refusal: &ErrorResponse) {
+        let call = self.remove_call(key);
+        if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
             self.tell_client(client.stream, refusal.to_response(&client.id), true);
         }
     }

@@ -11,7 +11,7 @@ use super::world::{Asks, World};
 use crate::decisions::{
     Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
 };
-use crate::{AskedVia, RelaySettings, StreamId, Timestamp};
+use crate::{AskedVia, Event, RelaySettings, StreamId, Timestamp};
 
 /// The same decision about every call, and about every question.
 #[derive(Debug, Default)]
@@ -166,6 +166,27 @@ fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
 }
 
 #[test]
+fn a_call_of_a_caller_with_too_many_open_questions_ends_with_the_bound() {
+    for eras in ERAS {
+        let (mut world, _) = admitting(eras, approval());
+        let id = world.call();
+        let Some(Event::Recorded { question, .. }) = world.events.pop_front() else {
+            panic!("not recorded")
+        };
+        world.tell(Event::NotAdmitted {
+            question,
+            limit: 1_000,
+        });
+        world.settle();
+        let error = &response(&world, id)["error"];
+        assert_eq!(error["code"], -32000, "{eras:?}: {error}");
+        let data = serde_json::json!({"limit": "open-questions", "most": 1_000});
+        assert_eq!(error["data"], data);
+        assert_eq!(tool_calls(&world), 0);
+    }
+}
+
+#[test]
 fn an_approved_call_is_made_once_and_its_result_says_so() {
     for eras in ERAS {
         let (mut world, fixed, id) = called(eras, approval());
@@ -220,7 +241,7 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
             } else {
                 // Handed back before its time is over: nobody waits.
                 world.pass_time(Duration::from_secs(20));
-                world.tell(crate::Event::Ended {
+                world.tell(Event::Ended {
                     question: world.store[&open[0]].key.unwrap(),
                     ending: crate::Ending::TimedOut,
                 });

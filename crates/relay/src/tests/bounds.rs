@@ -145,6 +145,40 @@ fn what_cannot_be_recorded_is_not_asked() {
 }
 
 #[test]
+fn a_question_of_a_caller_with_too_many_is_an_error_and_no_decline() {
+    let mut world = World::new(
+        Revision::V2025_11_25,
+        Capability::NONE,
+        Revision::V2025_11_25,
+        Asks::Form,
+    )
+    .opened();
+    world.call();
+    let _call = world.to_server.pop_front().unwrap();
+    let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    world.server_sends(&push(5, &form));
+    let Some(Event::Recorded { question, .. }) = world.events.pop_front() else {
+        panic!("not recorded")
+    };
+    world.tell(Event::NotAdmitted {
+        question,
+        limit: 2_000,
+    });
+    assert!(world.to_client.is_empty());
+    let told = world.to_server.pop_front().unwrap();
+    assert!(
+        told.contains("-32000") && told.contains("2000 questions of this caller"),
+        "{told}"
+    );
+    assert!(
+        told.contains(r#""limit":"open-questions""#)
+            && told.contains(r#""most":2000"#)
+            && !told.contains("decline"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_state_of_another_session_is_refused() {
     let mut world = World::new(
         Revision::V2026_07_28,
