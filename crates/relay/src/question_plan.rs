@@ -271,10 +271,9 @@ impl Candidates<'_> {
         }
         if self.are_past && strictest.is_callers() {
             // Where none is known to be at work, it may be of any call.
-            let unknown = decisions.plan(&[None], question);
-            unknown
-                .into_iter()
-                .for_each(|planned| strictest.add(planned));
+            for planned in decisions.plan(&[None], question) {
+                strictest.add(planned);
+            }
         }
         for (call, group) in &self.past {
             if is_callers.get(*group) == Some(&false) {

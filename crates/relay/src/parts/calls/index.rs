@@ -13,59 +13,59 @@ use crate::{CallId, StreamId};
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CallIndex {
     /// A call on which somebody waits stands behind one on which nobody does, and a later behind an earlier.
-    by_client: HashMap<Id, BTreeSet<(bool, CallId)>>,
-    by_upstream_token: HashMap<Id, BTreeSet<CallId>>,
+    of_client: HashMap<Id, BTreeSet<(bool, CallId)>>,
+    with_token: HashMap<Id, BTreeSet<CallId>>,
     // The numbers of streams are the gateway's own.
-    by_stream: FxHashMap<StreamId, BTreeSet<CallId>>,
+    on_stream: FxHashMap<StreamId, BTreeSet<CallId>>,
 }
 
 impl CallIndex {
     /// Adds a call under all of its names.
     pub(super) fn add(&mut self, key: CallId, call: &Call) {
         let waiting = (call.stream().is_some(), key);
-        let of_client = self.by_client.entry(call.client_id().clone());
-        of_client.or_default().insert(waiting);
+        let known = self.of_client.entry(call.client_id().clone());
+        known.or_default().insert(waiting);
         if let Some(token) = call.progress().upstream_token() {
-            let of_token = self.by_upstream_token.entry(token.clone());
-            of_token.or_default().insert(key);
+            let known = self.with_token.entry(token.clone());
+            known.or_default().insert(key);
         }
         if let Some(stream) = call.stream() {
-            self.by_stream.entry(stream).or_default().insert(key);
+            self.on_stream.entry(stream).or_default().insert(key);
         }
     }
 
     /// Removes a call, which is as it was when it was added.
     pub(super) fn remove(&mut self, key: CallId, call: &Call) {
         let waiting = (call.stream().is_some(), key);
-        take(&mut self.by_client, call.client_id(), &waiting);
+        take(&mut self.of_client, call.client_id(), &waiting);
         if let Some(token) = call.progress().upstream_token() {
-            take(&mut self.by_upstream_token, token, &key);
+            take(&mut self.with_token, token, &key);
         }
         if let Some(stream) = call.stream() {
-            take(&mut self.by_stream, &stream, &key);
+            take(&mut self.on_stream, &stream, &key);
         }
     }
 
     /// Returns the call that the client knows by this id: one on which somebody waits first, and then the last.
     pub(super) fn by_client(&self, id: &Id) -> Option<CallId> {
-        self.by_client.get(id)?.last().map(|(_, key)| *key)
+        self.of_client.get(id)?.last().map(|(_, key)| *key)
     }
 
     /// Returns the oldest call with this token for progress.
     pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
-        self.by_upstream_token.get(token)?.first().copied()
+        self.with_token.get(token)?.first().copied()
     }
 
     /// Returns the calls that wait on this stream, oldest first.
     pub(super) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
-        let calls = self.by_stream.get(&stream).into_iter().flatten();
+        let calls = self.on_stream.get(&stream).into_iter().flatten();
         calls.copied().collect()
     }
 
     /// Returns the number of names that are known.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.by_client.len() + self.by_upstream_token.len() + self.by_stream.len()
+        self.of_client.len() + self.with_token.len() + self.on_stream.len()
     }
 }
 
