@@ -225,6 +225,8 @@ pub struct Summary {
     pub arguments: Option<String>,
     /// The form; `None` for a link.
     pub form: Option<Arc<Form>>,
+    /// The title and the description of the form as a whole, where the server wrote them.
+    pub form_texts: Vec<String>,
     /// The address of a question in url mode.
     pub address: Option<String>,
     /// Everyone who is asked: `caller`, `person:NAME`, `group:NAME`.
@@ -233,7 +235,7 @@ pub struct Summary {
     pub need: u8,
     /// The person who has taken it on.
     pub claimed_by: Option<String>,
-    /// `true` if answering needs a page: a young login, or answers of others that are to be confirmed.
+    /// `true` if answering needs a page: a young login, answers of others that are to be confirmed, or a question for one of several calls.
     pub needs_page: bool,
     /// `true` if a call waits for approval, and no server has asked.
     pub is_approval: bool,

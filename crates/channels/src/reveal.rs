@@ -35,20 +35,38 @@ impl<'a> Revealed<'a> {
 
     /// Returns the server's name.
     pub fn server(&self) -> String {
-        sanitize::line(&self.summary().server, sanitize::LABEL)
+        sanitize::name(&self.summary().server, sanitize::LABEL)
     }
 
     /// Returns the tool, prompt or resource.
     pub fn tool(&self) -> Option<String> {
-        self.of_question(self.summary().tool.as_deref())
+        self.name_of_question(self.summary().tool.as_deref())
     }
 
     /// Returns the caller's name, or the subject where there is no name.
     pub fn caller(&self) -> Option<String> {
-        let caller = &self.summary().caller;
-        let name = [&caller.name, &caller.subject];
-        let name = name.into_iter().find(|name| !name.trim().is_empty());
-        self.of_question(name.map(String::as_str))
+        self.name_of_question(caller(self.summary()))
+    }
+
+    /// Returns `true` if a text that is decided about is longer than the part of it that is shown: the name of the server, of the tool or
+    /// of the caller, the server's message or the address that it asks to open.
+    pub fn is_cut(&self) -> bool {
+        let summary = self.summary();
+        let names = [
+            Some(&*summary.server),
+            summary.tool.as_deref(),
+            caller(summary),
+        ];
+        let texts = [Some(&*summary.message), summary.address.as_deref()];
+        let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
+        names
+            .into_iter()
+            .flatten()
+            .any(|name| sanitize::name(name, sanitize::LABEL) != sanitize::name(name, usize::MAX))
+            || texts
+                .into_iter()
+                .flatten()
+                .any(|text| is_longer(text, sanitize::DESCRIPTION))
     }
 
     /// Returns the rule's name.
@@ -123,6 +141,11 @@ impl<'a> Revealed<'a> {
         (!text.is_empty()).then_some(text)
     }
 
+    fn name_of_question(&self, name: Option<&str>) -> Option<String> {
+        let name = name.filter(|name| self.has_question() && !name.trim().is_empty())?;
+        Some(sanitize::name(name, sanitize::LABEL))
+    }
+
     /// Returns the subject line. It has no word of the server's or the caller's, only the server's name in the configuration.
     pub fn subject(&self, zone: &TimeZone) -> String {
         let server = self.server();
@@ -167,6 +190,13 @@ impl<'a> Revealed<'a> {
             (event, _) => format!("{server}: {}.", event.words()),
         }
     }
+}
+
+/// Returns the caller's name as it came, or the subject where there is no name.
+pub(crate) fn caller(summary: &Summary) -> Option<&str> {
+    let caller = &summary.caller;
+    let names = [&*caller.name, &*caller.subject];
+    names.into_iter().find(|name| !name.trim().is_empty())
 }
 
 fn first_upper(text: &str) -> String {
@@ -370,6 +400,31 @@ mod tests {
             !text.contains("\\r\\nBcc") && !text.contains("a\\nb"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_text_that_is_cut_is_known_to_be() {
+        type Change = fn(&mut Summary, String);
+        let is_cut = |change: Change, length: usize| {
+            let mut long = summary("{}");
+            change(&mut long, "x".repeat(length));
+            Revealed::new(&notice(long, Event::Asked, Reveal::Arguments)).is_cut()
+        };
+        let name = sanitize::LABEL;
+        let text = sanitize::DESCRIPTION;
+        let cases: [(Change, usize); 5] = [
+            (|summary, text| summary.server = text, name),
+            (|summary, text| summary.tool = Some(text), name),
+            (|summary, text| summary.caller.name = text, name),
+            (|summary, message| summary.message = message, text),
+            (|summary, text| summary.address = Some(text), text),
+        ];
+        for (change, most) in cases {
+            assert!(!is_cut(change, most) && is_cut(change, most + 1));
+        }
+        // Quotes and escapes count, too.
+        let quoted: Change = |summary, text| summary.tool = Some(text + "\n");
+        assert!(is_cut(quoted, name - 1));
     }
 
     #[test]

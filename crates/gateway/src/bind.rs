@@ -478,7 +478,7 @@ mod tests {
         deadline = "5m"
     "#;
 
-    fn binding() -> (Binding, tokio::sync::mpsc::Receiver<TeamsChange>) {
+    fn binding() -> (Binding, tokio::sync::mpsc::UnboundedReceiver<TeamsChange>) {
         let key = IdentityKey::random().unwrap();
         let (teams, changes) = Teams::without_logins(Arc::new(Rules::parse(FILE).unwrap()), key);
         // A program's own, so that `not-caller` excludes nobody.
@@ -563,11 +563,11 @@ mod tests {
         let mut told = Vec::new();
         while let Ok(change) = changes.try_recv() {
             told.push(match &change {
-                TeamsChange::Event(RulesEvent::Approved { until, .. }) => {
+                TeamsChange::Event(RulesEvent::Approved { until, .. }, 0) => {
                     assert_eq!(*until, Some(at(601_000)));
                     "approved"
                 }
-                TeamsChange::Event(RulesEvent::GrantUsed { question, .. }) => {
+                TeamsChange::Event(RulesEvent::GrantUsed { question, .. }, 0) => {
                     assert_eq!(question.as_deref(), Some("q"));
                     "used"
                 }

@@ -11,7 +11,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::Logins;
 use mcp_elicit_policy::rules::Decision;
 use mcp_elicit_policy::{CallingPerson, Now, People, Rules};
+use mcp_elicit_record::clock::now;
 use mcp_elicit_record::grants::ApprovalGrant;
+use mcp_elicit_record::refusals::{A_MINUTE, Refusals};
 use mcp_elicit_record::team::RulesEvent;
 use mcp_elicit_record::{IdentityKey, Record, RecordError};
 use mcp_elicit_relay::decisions::Decisions;
@@ -24,8 +26,10 @@ use crate::config::zone_of;
 
 /// The most approvals that are good for a while.
 const MAX_GRANTS: usize = 10_000;
-/// The most events and approvals that wait to be written into the record.
-const MAX_UNWRITTEN: usize = 4_096;
+/// The most uses of approvals by one caller and rule that are written down in a minute. Refusals have [`A_MINUTE`].
+const USES_A_MINUTE: usize = 600;
+/// The most callers and rules whose events are counted apart; further ones are counted together.
+const MAX_COUNTED: usize = 4_096;
 
 /// The rules and people of a running gateway.
 #[derive(Debug)]
@@ -36,7 +40,18 @@ pub(crate) struct Teams {
     key: IdentityKey,
     /// The subjects that people are bound to.
     logins: Arc<Logins>,
-    unwritten: mpsc::Sender<TeamsChange>,
+    /// Acts of people and of the owner, and what callers cause at a bounded rate: none of it is dropped.
+    unwritten: mpsc::UnboundedSender<TeamsChange>,
+    /// The events that each caller causes by each rule.
+    caused: Mutex<HashMap<Cause, Refusals>>,
+}
+
+/// The events that are counted together: their kind, their rule and their caller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Cause {
+    is_refusal: bool,
+    rule: String,
+    principal: String,
 }
 
 #[derive(Clone, Debug)]
@@ -48,8 +63,8 @@ struct Current {
 /// A change that is to be written into the record.
 #[derive(Debug)]
 pub(crate) enum TeamsChange {
-    /// An event for the audit.
-    Event(RulesEvent),
+    /// An event for the audit, and the number of those like it that were left out before it.
+    Event(RulesEvent, u64),
     /// An approval that is good for a while.
     Grant(Box<ApprovalGrant>),
     /// Approvals of these keys count no more.
@@ -60,7 +75,7 @@ impl TeamsChange {
     /// Writes the change.
     pub(crate) async fn write(self, record: &Record) -> Result<(), RecordError> {
         match self {
-            Self::Event(event) => record.note_rules(&event).await,
+            Self::Event(event, left_out) => record.note_rules(&event, left_out).await,
             Self::Grant(grant) => record.keep_grant(&grant).await,
             Self::VoidGrants(keys) => record.drop_grants(keys).await,
         }
@@ -74,14 +89,15 @@ impl Teams {
         rules: Arc<Rules>,
         key: IdentityKey,
         logins: Arc<Logins>,
-    ) -> (Arc<Self>, mpsc::Receiver<TeamsChange>) {
-        let (unwritten, changes) = mpsc::channel(MAX_UNWRITTEN);
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<TeamsChange>) {
+        let (unwritten, changes) = mpsc::unbounded_channel();
         let teams = Self {
             current: RwLock::new(Current::new(rules)),
             grants: Mutex::default(),
             key,
             logins,
             unwritten,
+            caused: Mutex::default(),
         };
         (Arc::new(teams), changes)
     }
@@ -91,7 +107,7 @@ impl Teams {
     pub(crate) fn without_logins(
         rules: Arc<Rules>,
         key: IdentityKey,
-    ) -> (Arc<Self>, mpsc::Receiver<TeamsChange>) {
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<TeamsChange>) {
         let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at("/nonexistent".as_ref());
         Self::new(rules, key, Arc::new(nowhere.logins()))
     }
@@ -154,17 +170,45 @@ impl Teams {
         Arc::new(Binding::new(self.clone(), server, caller, usual))
     }
 
-    /// Has the audit tell of an event, once it can be written.
+    /// Has the audit tell of an event, once it can be written. Of the events that a caller causes by itself so many a minute are written
+    /// down, and how many were left out; nobody else's are among them.
     pub(crate) fn tell(&self, event: RulesEvent) {
-        self.queue(TeamsChange::Event(event));
+        let left_out = match &event {
+            RulesEvent::Refused {
+                rule, principal, ..
+            } => self.count(true, rule, principal),
+            RulesEvent::GrantUsed {
+                rule, principal, ..
+            } => self.count(false, rule, principal),
+            RulesEvent::Loaded { .. }
+            | RulesEvent::Rejected { .. }
+            | RulesEvent::Approved { .. }
+            | RulesEvent::GrantVoid { .. } => Some(0),
+        };
+        if let Some(left_out) = left_out {
+            self.queue(TeamsChange::Event(event, left_out));
+        }
+    }
+
+    /// Counts one more event of this kind. Returns the number of those before it that were left out; `None` where it is one of them.
+    fn count(&self, is_refusal: bool, rule: &str, principal: &str) -> Option<u64> {
+        let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cause = Cause {
+            is_refusal,
+            rule: rule.to_owned(),
+            principal: principal.to_owned(),
+        };
+        if caused.len() >= MAX_COUNTED && !caused.contains_key(&cause) {
+            cause.principal.clear();
+            cause.rule.clear();
+        }
+        let most = if is_refusal { A_MINUTE } else { USES_A_MINUTE };
+        let rate = caused.entry(cause);
+        rate.or_insert_with(|| Refusals::at_most(most)).count(now())
     }
 
     fn queue(&self, change: TeamsChange) {
-        if self.unwritten.try_send(change).is_err() {
-            tracing::error!(
-                "an event of the rules, or an approval, is missing in the record: too many wait to be written"
-            );
-        }
+        let _nobody_writes_while_the_process_ends = self.unwritten.send(change);
     }
 
     /// Returns the facts by which a caller is matched to these people. A subject is the person as whom it logs in: who has a mailbox whose
@@ -273,5 +317,52 @@ impl Current {
         // The configuration was refused where the zone is not known.
         let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
         Self { rules, zone }
+    }
+}
+
+#[cfg(all(test, feature = "teams"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_that_causes_many_refusals_takes_no_other_entry_from_the_audit() {
+        let key = IdentityKey::random().unwrap();
+        let (teams, mut changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let refused = |principal: &str| RulesEvent::Refused {
+            rule: "never".to_owned(),
+            server: "s".to_owned(),
+            principal: principal.to_owned(),
+            call: None,
+        };
+        for _ in 0..10_000 {
+            teams.tell(refused("key-1"));
+        }
+        teams.tell(refused("key-2"));
+        teams.tell(RulesEvent::Rejected {
+            digest: "d".to_owned(),
+        });
+        let mut of_first = 0;
+        let mut last = Vec::new();
+        while let Ok(change) = changes.try_recv() {
+            match change {
+                TeamsChange::Event(RulesEvent::Refused { principal, .. }, 0)
+                    if principal == "key-1" =>
+                {
+                    of_first += 1;
+                }
+                other => last.push(other),
+            }
+        }
+        assert_eq!(of_first, A_MINUTE);
+        assert!(
+            matches!(
+                &last[..],
+                [
+                    TeamsChange::Event(RulesEvent::Refused { .. }, 0),
+                    TeamsChange::Event(RulesEvent::Rejected { .. }, 0)
+                ]
+            ),
+            "{last:?}"
+        );
     }
 }

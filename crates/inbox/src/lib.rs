@@ -23,13 +23,13 @@ pub mod client;
 mod concurrent_starts;
 pub mod desktop_notice;
 pub mod direct_record;
+mod drafts;
 pub mod login;
 #[cfg(test)]
 mod lost_keys;
 #[cfg(test)]
 mod people_tests;
 pub mod record_question_store;
-pub mod refusals;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;

@@ -454,7 +454,7 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
             .status,
         303
     );
-    assert_eq!(bob.fill("Moon").await.status, 409);
+    assert_eq!(bob.press("review", "&f0=Moon").await.status, 409);
     assert!(dan.get(&dan.question("")).await.body.contains("yours"));
     assert_eq!(dan.fill("Dan").await.status, 303);
     assert_eq!(phase(&rig).await, Phase::Answered);
@@ -789,6 +789,38 @@ async fn the_caller_sees_and_comments_and_never_answers() {
         );
     }
     assert!(phase(&rig).await.is_open());
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_what_somebody_types_who_may_not_answer() {
+    let rig = rig(1).await;
+    let (ada, cy) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "cy").await,
+    );
+    let long = "x".repeat(1_000_000);
+    let refuses = async |who: &Person<'_>, why: &str| {
+        for act in ["live", "review", "step", "decline"] {
+            let refused = who.press(act, &format!("&f0={long}")).await;
+            assert_eq!(refused.status, 409, "{act}");
+            assert!(refused.body.contains(why), "{act}: {}", refused.body);
+            assert!(!refused.body.contains("is kept"), "{}", refused.body);
+        }
+    };
+    refuses(&cy, "others have to answer").await;
+    let kept = ada.press("live", "&f0=Moon").await;
+    assert_eq!(kept.status, 200, "{}", kept.body);
+    assert_eq!(
+        ada.press("delegate", "&to=person:dan&note=yours")
+            .await
+            .status,
+        303
+    );
+    refuses(&ada, "handed this question on").await;
+    let dan = Person::enter(&rig, "dan").await;
+    assert_eq!(dan.press("live", "&f0=Sun").await.status, 200);
+    let seen = dan.get(&dan.question("")).await;
+    assert!(seen.body.contains("value=\"Sun\""));
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
@@ -11,11 +10,12 @@ use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
-    Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    DraftResult, Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
     TeamView,
 };
 use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::quorum::Denied;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
@@ -25,6 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
+use super::drafts::Drafts;
 use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
@@ -32,9 +33,6 @@ use super::viewer::Viewer;
 
 /// The number of rows that are read for a list.
 const MAX_ROWS_READ: usize = 10_000;
-
-/// The most drafts of several people.
-const MAX_DRAFTS: usize = 5_000;
 
 /// The words before the name of an API key, for a page.
 const KEY_HOLDER: &str = "the holder of the API key ";
@@ -59,23 +57,10 @@ struct People {
     drafts: Mutex<Drafts>,
 }
 
-/// Drafts by question and person, the one that was changed longest ago first.
-type Drafts = IndexMap<(String, String), Draft>;
-
 impl People {
-    /// The drafts; a panic elsewhere cannot have left them half changed, as each change is a single step.
+    /// The drafts; a panic elsewhere cannot have left them half changed in a way that matters.
     fn drafts(&self) -> MutexGuard<'_, Drafts> {
         self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, id: &QuestionId, person: &str, draft: Draft) {
-        let key = (id.as_str().to_owned(), person.to_owned());
-        let mut drafts = self.drafts();
-        drafts.shift_remove(&key);
-        if drafts.len() >= MAX_DRAFTS {
-            drafts.shift_remove_index(0);
-        }
-        drafts.insert(key, draft);
     }
 }
 
@@ -399,10 +384,7 @@ impl RecordQuestionStore {
     /// Returns what the viewer has typed so far.
     fn draft(&self, viewer: &Viewer, id: &str) -> Option<Draft> {
         match (&self.people, viewer.person()) {
-            (Some(people), Some(person)) => {
-                let key = (id.to_owned(), person.person.clone());
-                people.drafts().get(&key).cloned()
-            }
+            (Some(people), Some(person)) => people.drafts().get(id, &person.person),
             _ => self.record.draft(id),
         }
     }
@@ -410,9 +392,7 @@ impl RecordQuestionStore {
     /// Drops what people have typed on a question that has ended.
     fn drop_drafts(&self, id: &QuestionId) {
         if let Some(people) = &self.people {
-            people
-                .drafts()
-                .retain(|(question, _), _| question != id.as_str());
+            people.drafts().forget(id.as_str());
         }
     }
 
@@ -695,12 +675,30 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> Result<(), QuestionStoreError> {
-        match (&self.people, viewer.person()) {
-            (Some(people), Some(person)) => people.keep(id, &person.person, draft),
-            _ => self.record.keep_draft(id.as_str(), draft),
+    ) -> Result<DraftResult, QuestionStoreError> {
+        let (Some(people), Some(person)) = (&self.people, viewer.person()) else {
+            self.record.keep_draft(id.as_str(), draft);
+            return Ok(DraftResult::Done);
+        };
+        let row = self.row(viewer, id).await?;
+        let Some((row, _)) = row.filter(|(row, _)| row.lifecycle.is_open()) else {
+            return Ok(DraftResult::Refused(team_view::sentence(Denied::Ended)));
+        };
+        let now = people.directory.now();
+        let admitted = match row.team.as_deref() {
+            Some(team) => team.quorum().admits(&person.person, &now.of(&row)),
+            None => Ok(()),
+        };
+        if let Err(denied) = admitted {
+            return Ok(DraftResult::Refused(team_view::sentence(denied)));
         }
-        Ok(())
+        if !self.may_act(viewer, &row) {
+            return Ok(DraftResult::Refused(team_view::sentence(
+                Denied::NotAddressed,
+            )));
+        }
+        people.drafts().keep(id.as_str(), &person.person, draft);
+        Ok(DraftResult::Done)
     }
 
     async fn submit(

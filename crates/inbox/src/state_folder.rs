@@ -80,13 +80,14 @@ pub enum LogInBy {
 }
 
 impl StateFolder {
-    /// This folder, made when there is none; on Unix for its owner only. An existing folder that is open to other users is
+    /// This folder, made when there is none; on Unix for its owner only. An existing folder that other users may read is
     /// closed to them, and that is logged, when it is empty or one of ours. Every file in it is its owner's only from then on,
     /// and what a process that was killed has left half written is removed.
     ///
     /// # Errors
-    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read; when every
-    /// user may write to a folder above it; when a link or a pipe is in the place of a file.
+    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read; when other
+    /// users may write to it and it has anything in it, or a file in it is another user's; when every user may write to a folder above it;
+    /// when a link or a pipe is in the place of a file.
     pub fn open(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         parents::check(path)?;
@@ -337,22 +338,28 @@ impl StateFolder {
     }
 }
 
-/// Refuses a folder in which something else is in the place of one of our files: another program could read or change what is written there,
-/// or hold up whoever reads it.
+/// Refuses a folder in which another user has a file, or something else is in the place of one of our files: another program could read or
+/// change what is written there, or hold up whoever reads it.
 fn refuse_replaced(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
-        if !NAMES.iter().any(|known| name.starts_with(known)) {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
+        let known = match entry.metadata() {
+            Ok(known) => known,
             // Another process has removed it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
+        let kind = known.file_type();
+        let is_named_as_ours = NAMES.iter().any(|known| name.starts_with(known));
+        // A file system has folders of its own at its top.
+        if is_named_as_ours || !kind.is_dir() {
+            state_file::refuse_foreign(&path, &known)?;
+        }
+        if !is_named_as_ours {
+            continue;
+        }
         let fits = match &*name {
             "running" => kind.is_dir(),
             "inbox.sock" => !kind.is_symlink() && !kind.is_dir(),
@@ -407,9 +414,18 @@ fn make_private(path: &Path) -> io::Result<()> {
             return Ok(());
         }
         let is_ours = OURS.iter().any(|name| path.join(name).exists());
+        let is_used = fs::read_dir(path)?.next().is_some();
         // Another gateway that starts at once may have closed it and begun to use it meanwhile.
-        let is_open = || fs::metadata(path).is_ok_and(|now| now.mode() & 0o077 != 0);
-        if !is_ours && fs::read_dir(path)?.next().is_some() && is_open() {
+        let is_open = |to: u32| fs::metadata(path).is_ok_and(|now| now.mode() & to != 0);
+        if is_used && is_open(0o022) {
+            let shown = path.display();
+            let why = format!(
+                "other users may write to it, and may have put things into it: look at `ls -la {shown}`, move away what you do not know, then \
+                 run `chmod 700 {shown}`; or name another folder"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        if !is_ours && is_used && is_open(0o077) {
             let why = format!(
                 "other users may read it, and it has other things in it: run `chmod 700 {}`, or name another folder",
                 path.display()
@@ -501,6 +517,77 @@ mod tests {
             assert!(refused.to_string().contains("uid 65534"), "{refused}");
         }
         assert_eq!(fs::metadata(&theirs).unwrap().mode() & 0o777, 0o755);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_that_another_user_planted_are_refused() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        fs::create_dir(&path).unwrap();
+        let set = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        // One that others may write to is closed only while it is empty.
+        for mode in [0o777, 0o775, 0o1777] {
+            set(mode);
+            StateFolder::open(&path).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+            for name in ["letter", "inbox.token", "seal.key"] {
+                set(mode);
+                fs::write(path.join(name), "k").unwrap();
+                let refused = StateFolder::open(&path).unwrap_err().to_string();
+                assert!(
+                    refused.contains("may write to it")
+                        && refused.contains(&format!("chmod 700 {}", path.display())),
+                    "{refused}"
+                );
+                let now = fs::metadata(&path).unwrap().mode() & 0o7777;
+                assert_eq!(now, mode, "it was left as it is");
+                fs::remove_file(path.join(name)).unwrap();
+            }
+        }
+        // A file of another user stays refused when the folder is closed.
+        set(0o700);
+        for name in [
+            "api.tokens",
+            "inbox.token",
+            "seal.key",
+            "identity.key",
+            "record.sqlite-wal",
+            "inbox.lock",
+            "letter",
+        ] {
+            let at = path.join(name);
+            fs::write(&at, "k").unwrap();
+            // Only root can make one.
+            if std::os::unix::fs::chown(&at, Some(65_534), None).is_err() {
+                return;
+            }
+            let refused = StateFolder::open(&path).unwrap_err().to_string();
+            assert!(
+                refused.contains(name) && refused.contains("uid 65534"),
+                "{refused}"
+            );
+            // Commands that read the folder meet the same.
+            let state = StateFolder::at(&path);
+            match name {
+                "inbox.token" => assert!(state.known_token().is_err() && state.token().is_err()),
+                "inbox.lock" => assert!(state.lock_inbox().is_err()),
+                _ => {}
+            }
+            fs::remove_file(&at).unwrap();
+        }
+        let running = path.join("running");
+        fs::create_dir(&running).unwrap();
+        std::os::unix::fs::chown(&running, Some(65_534), None).unwrap();
+        let refused = StateFolder::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("running"), "{refused}");
+        fs::remove_dir(&running).unwrap();
+        // Folders with other names are not ours to judge, such as that of a file system for lost files.
+        let lost = path.join("lost+found");
+        fs::create_dir(&lost).unwrap();
+        std::os::unix::fs::chown(&lost, Some(65_534), None).unwrap();
+        StateFolder::open(&path).unwrap();
     }
 
     #[cfg(unix)]

@@ -16,7 +16,7 @@ use mcp_elicit_policy::people::Group;
 use mcp_elicit_policy::quorum::{Denied, Digest, Membership, State};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, Team, TeamAct};
+use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, MAX_NOTES, Team, TeamAct};
 use mcp_elicit_record::{Record, RecordError};
 
 use crate::login::directory::{DirectoryNow, Sight};
@@ -307,8 +307,8 @@ pub async fn submit(
         Acted::Done(..) => SubmitResult::Waits,
         Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
         Acted::Denied(denied) => SubmitResult::Refused(sentence(denied)),
-        Acted::UnusableText => SubmitResult::Refused(unusable("").to_owned()),
-        Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
+        // None of these acts has a text.
+        Acted::UnusableText | Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
     })
 }
 
@@ -345,7 +345,7 @@ pub async fn act(
         Acted::Done(..) => TeamResult::Done,
         Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
         Acted::Denied(denied) => TeamResult::Refused(sentence(denied)),
-        Acted::UnusableText => TeamResult::Refused(unusable(text_of(pressed)).to_owned()),
+        Acted::UnusableText => TeamResult::Refused(unusable(pressed).to_owned()),
         Acted::NoPlan | Acted::Gone => TeamResult::Gone,
     })
 }
@@ -353,28 +353,31 @@ pub async fn act(
 /// The refusal where the rule excludes a caller of whom nothing is known.
 const CALLER_UNKNOWN: &str = "The rule wants others than the caller to answer, and it is not known which person makes this call.";
 
-/// Returns the text that a person wrote with an act.
-fn text_of(pressed: &Pressed) -> &str {
-    match pressed {
-        Pressed::Delegate { note: text, .. } | Pressed::Comment { text } => text,
-        Pressed::Confirm { .. } | Pressed::Claim | Pressed::TakeOver => "",
-    }
-}
-
-/// Returns why a text was refused, as a sentence.
-fn unusable(text: &str) -> &'static str {
+/// Returns why the text of an act was refused, as a sentence.
+fn unusable(pressed: &Pressed) -> &'static str {
     const {
         assert!(
-            MAX_COMMENT == 2_000 && MAX_COMMENTS == 200,
+            MAX_COMMENT == 2_000 && MAX_COMMENTS == 50 && MAX_NOTES == 20,
             "the sentences name them"
         );
     }
+    let (text, too_many) = match pressed {
+        Pressed::Delegate { note, .. } => (
+            note.as_str(),
+            "You have handed this question on 20 times: answer or decline it, or ask its other people to.",
+        ),
+        Pressed::Comment { text } => (
+            text.as_str(),
+            "You have written 50 comments on this question, and no more are taken from you. Others can still comment.",
+        ),
+        Pressed::Confirm { .. } | Pressed::Claim | Pressed::TakeOver => ("", ""),
+    };
     if text.trim().is_empty() {
         "There is no text: write something first."
     } else if text.chars().count() > MAX_COMMENT {
         "The text is too long: 2,000 characters at most."
     } else {
-        "The question has 200 comments and notes already, and takes no more."
+        too_many
     }
 }
 
@@ -415,7 +418,7 @@ pub fn sentence(denied: Denied) -> String {
             "The entered answers have changed since you looked. Look again, then decide."
         }
         Denied::NothingFilled => {
-            "There is nothing to confirm any more: the answers were taken away."
+            "There is nothing to confirm: no answers are entered now. Open the question to enter some, or wait until somebody has."
         }
         Denied::AlreadyVoted => "You have agreed already. Others have to agree, too.",
         Denied::AlreadyVotedAs => {
@@ -427,7 +430,9 @@ pub fn sentence(denied: Denied) -> String {
         Denied::Ended => "The question has ended.",
         Denied::LoginTooOld => "Your login is too old for this question: log in again.",
         Denied::NotOffered => "That is not offered for this question.",
-        Denied::CannotDelegate => "The question cannot be handed on to them.",
+        Denied::CannotDelegate => {
+            "The question cannot be handed on to them: choose one of those whom its page offers."
+        }
     };
     plain.to_owned()
 }

@@ -6,7 +6,7 @@
 //! | confirm | addressed, eligible, once | refused | one vote more; with k votes answered |
 //! | decline | addressed, eligible | declined | declined |
 //! | cancel | the only addressee | cancelled | refused |
-//! | claim, take over | addressed, eligible | claimed | claimed |
+//! | claim, take over | addressed, eligible | claimed; unchanged within the first half of one's own claim | the same |
 //! | delegate | addressed, eligible, if enough others are left | addressed anew | addressed anew, own vote kept |
 //! | comment | addressed, or the caller | unchanged | unchanged |
 //! | escalate | timer | more are addressed | more are addressed, votes stay |
@@ -728,6 +728,11 @@ impl Quorum {
         let before = self.claimed_by(now).filter(|by| *by != person);
         if before.is_some() && *act == Act::Claim {
             return Err(Denied::Claimed);
+        }
+        let is_theirs = self.claim.as_ref().is_some_and(|claim| claim.by == person);
+        let lasts = |claim: &Claim| claim.until > now.after(time / 2);
+        if is_theirs && self.claim.as_ref().is_some_and(lasts) {
+            return Ok((self.clone(), Vec::new()));
         }
         let notices = before.map(|by| Notice::TakenOver(by.to_owned()));
         let mut next = self.clone();

@@ -362,6 +362,26 @@ fn a_claim_keeps_others_from_filling_until_it_ends_or_is_taken() {
 }
 
 #[test]
+fn a_claim_is_made_again_in_its_second_half_only() {
+    let claimed = done(&asked(1, false), "b", Act::Claim);
+    let by = Actor {
+        person: "b",
+        login_age: None,
+    };
+    let again = |act: Act, minutes: u64| {
+        let at = START.after(Duration::from_secs(minutes * 60));
+        claimed.act(by, act, at, &world()).unwrap().0
+    };
+    for act in [Act::Claim, Act::TakeOver] {
+        assert_eq!(again(act.clone(), 0), claimed);
+        assert_eq!(again(act.clone(), 7), claimed);
+        let renewed = again(act, 8);
+        let ends = START.after(Duration::from_secs(23 * 60));
+        assert_eq!(renewed.claimed_until(START), Some(ends));
+    }
+}
+
+#[test]
 fn a_question_is_delegated_within_the_rule() {
     let open = asked(1, true);
     let delegate = |to| Act::Delegate { to };
@@ -582,6 +602,11 @@ impl Reference {
             Act::Decline => self.over = Some("declined"),
             Act::Cancel | Act::Comment => return false,
             Act::Claim | Act::TakeOver => {
+                let half = now.after(Duration::from_secs(15 * 60) / 2);
+                let own = self.claim.as_ref().filter(|(by, _)| by == who);
+                if own.is_some_and(|(_, until)| *until > half) {
+                    return true;
+                }
                 self.claim = Some((who.to_owned(), now.after(Duration::from_secs(15 * 60))));
             }
             Act::Delegate { to } => {

@@ -48,6 +48,7 @@ pub mod outbox;
 mod parsed;
 mod presence;
 pub mod principal;
+pub mod refusals;
 mod row;
 pub mod state_file;
 pub mod store;
@@ -79,6 +80,7 @@ use parsed::ParsedQuestions;
 pub use parsed::{ParsedBody, ParsedQuestion};
 use presence::Presence;
 pub use presence::lock_file::LockFile;
+use refusals::RefusalsOfEach;
 
 /// Why the record could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -213,6 +215,7 @@ pub struct Record {
     unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
     counters: Counters,
+    refused: RefusalsOfEach,
 }
 
 impl Record {
@@ -239,6 +242,7 @@ impl Record {
             unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,
             counters: Counters::default(),
+            refused: RefusalsOfEach::default(),
         }
     }
 

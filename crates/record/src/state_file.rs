@@ -1,6 +1,6 @@
 //! Files in the state folder: written aside, synced, and only then put in place, so that whoever reads one reads all of it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -39,15 +39,13 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Reads a regular file, whole. A link or a pipe in its place is refused, and holds up nothing.
+/// Reads a regular file, whole. A link or a pipe in its place is refused, and holds up nothing; so is a file of another user, on Unix.
 ///
 /// # Errors
 /// When there is no such file, or it is none that can be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_to_read(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(not_regular(path));
-    }
+    check_opened(path, &file.metadata()?)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -60,6 +58,42 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Refuses an opened file that is not a regular one, or that another user owns, who can change it however it is closed.
+fn check_opened(path: &Path, known: &Metadata) -> io::Result<()> {
+    if !known.is_file() {
+        return Err(not_regular(path));
+    }
+    refuse_foreign(path, known)
+}
+
+/// Refuses what another user owns: they may have written what is in it, and can change it at any time.
+///
+/// # Errors
+/// When the owner is not the user of this process.
+#[cfg(unix)]
+pub fn refuse_foreign(path: &Path, known: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (theirs, ours) = (known.uid(), rustix::process::geteuid().as_raw());
+    if theirs == ours {
+        return Ok(());
+    }
+    let path = path.display();
+    let why = format!(
+        "{path} belongs to another user (uid {theirs}, and this is uid {ours}), who may have put it there and can change it. Run this as that \
+         user if the folder is theirs; else move it away, or, only if you know what is in it, make it yours: `chown {ours} {path}`"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// On systems without such owners, the folder's owner decides.
+///
+/// # Errors
+/// Never.
+#[cfg(not(unix))]
+pub fn refuse_foreign(_path: &Path, _known: &Metadata) -> io::Result<()> {
+    Ok(())
 }
 
 fn not_regular(path: &Path) -> io::Error {
@@ -85,10 +119,11 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Makes a file, or opens it, that only its owner may read. A link or a pipe in its place is refused, and holds up nothing.
+/// Makes a file, or opens it, that only its owner may read. A link or a pipe in its place is refused, and holds up nothing; so is a
+/// file of another user, on Unix.
 ///
 /// # Errors
-/// When it cannot be made or opened, or is no regular file.
+/// When it cannot be made or opened, is no regular file, or is another user's.
 pub fn open_private(path: &Path) -> io::Result<File> {
     open_to_change(path, true)
 }
@@ -118,9 +153,7 @@ fn open_to_change(path: &Path, makes: bool) -> io::Result<File> {
         Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(not_regular(path)),
         Err(error) => return Err(error.into()),
     };
-    if !file.metadata()?.is_file() {
-        return Err(not_regular(path));
-    }
+    check_opened(path, &file.metadata()?)?;
     Ok(file)
 }
 
@@ -293,6 +326,37 @@ mod tests {
         fs::write(path("file"), [0xff]).unwrap();
         let damaged = read_text(&path("file")).unwrap_err();
         assert_eq!(damaged.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_another_user_is_neither_read_nor_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("inbox.token");
+        fs::write(&path, "planted").unwrap();
+        // Only root can make one.
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
+            return;
+        }
+        for refused in [
+            read(&path).unwrap_err(),
+            open_private(&path).unwrap_err(),
+            open_existing(&path).unwrap_err(),
+        ] {
+            let refused = refused.to_string();
+            let shown = path.display().to_string();
+            assert!(
+                refused.contains(&shown) && refused.contains("uid 65534"),
+                "{refused}"
+            );
+            assert!(
+                refused.contains("move it away") && refused.contains("chown"),
+                "{refused}"
+            );
+        }
+        // It can be replaced by one of ours.
+        replace(&path, b"ours").unwrap();
+        assert_eq!(read(&path).unwrap(), b"ours");
     }
 
     #[test]

@@ -30,8 +30,10 @@ use crate::store::{Change, Durability, Row, StoreError};
 
 /// The longest comment or note, in characters.
 pub const MAX_COMMENT: usize = 2_000;
-/// The most comments of one question.
-pub const MAX_COMMENTS: usize = 200;
+/// The most comments of one person on a question.
+pub const MAX_COMMENTS: usize = 50;
+/// The most notes of one person who hands a question on.
+pub const MAX_NOTES: usize = 20;
 
 /// The most people of whom it is kept that they have seen a question.
 const MAX_SEEN: usize = 100;
@@ -118,6 +120,9 @@ struct Sealed {
     at: Timestamp,
     /// Hex.
     text: String,
+    /// `true` for the note of a delegation or the reason of a decline.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_note: bool,
 }
 
 /// A text that a person wrote on a question: a comment, the note of a delegation, or the reason of a decline.
@@ -243,7 +248,7 @@ pub enum Acted {
     Done(Box<Team>, Vec<Notice>),
     /// It is refused.
     Denied(Denied),
-    /// The text is empty, too long, or one too many.
+    /// The text is empty, too long, or one more than the person may write.
     UnusableText,
     /// No rule speaks of the question: [`Record::submit`] takes its answer.
     NoPlan,
@@ -322,6 +327,18 @@ impl Team {
         self.done
     }
 
+    /// Returns `true` if the person has written as much as one may with such an act. There is one reason of a decline.
+    fn has_no_room_for(&self, act: &TeamAct<'_>, person: &str) -> bool {
+        let (is_note, most) = match act {
+            TeamAct::Comment { .. } => (false, MAX_COMMENTS),
+            TeamAct::Delegate { .. } => (true, MAX_NOTES),
+            _ => return false,
+        };
+        let texts = self.comments.iter();
+        let own = texts.filter(|text| text.by == person && text.is_note == is_note);
+        own.count() >= most
+    }
+
     /// Returns when the next reminder or escalation is due.
     pub(crate) fn next_step_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         match self.schedule.next(asked_at, self.done)? {
@@ -392,7 +409,7 @@ impl Record {
                 self.end_due(&row, Transition::Expire).await?;
                 continue;
             }
-            if act.text().is_some() && team.comments.len() >= MAX_COMMENTS {
+            if team.has_no_room_for(&act, by.person) {
                 return Ok(Acted::UnusableText);
             }
             let judged = if row.lifecycle.is_open() {
@@ -409,6 +426,9 @@ impl Record {
                     return Ok(Acted::Denied(denied));
                 }
             };
+            let Some(change) = judged.change else {
+                return Ok(Acted::Done(Box::new(judged.team), judged.notices));
+            };
             let follow = || {
                 if judged.has_ended {
                     self.counters.acted.fetch_add(1, Ordering::Relaxed);
@@ -416,7 +436,7 @@ impl Record {
                     self.notify_answered(id, None);
                 }
             };
-            if self.commit(vec![judged.change], follow).await?.is_some() {
+            if self.commit(vec![change], follow).await?.is_some() {
                 return Ok(Acted::Done(Box::new(judged.team), judged.notices));
             }
         }
@@ -519,10 +539,12 @@ impl Record {
             by: by.to_owned(),
             at: self.now(),
             text: HEXLOWER.encode(&bytes),
+            is_note: false,
         })
     }
 
-    /// Writes into the audit that an act on a question was refused, and on which channel if not on a page.
+    /// Writes into the audit that an act on a question was refused, and on which channel if not on a page. Of one person so many a minute
+    /// are written down ([`refusals`](crate::refusals)).
     ///
     /// # Errors
     /// When the store fails.
@@ -534,12 +556,16 @@ impl Record {
         reason: &str,
         channel: Option<&str>,
     ) -> Result<(), RecordError> {
+        let Some(left_out) = self.refused.count(by, self.now()) else {
+            return Ok(());
+        };
         let entry = Entry::new(Event::ActRefused, self.now())
             .about(row)
             .with("by", by)
             .with("act", act)
             .with("reason", reason)
-            .with_some("channel", channel);
+            .with_some("channel", channel)
+            .with_some("leftOut", (left_out > 0).then_some(left_out));
         self.note(entry).await
     }
 

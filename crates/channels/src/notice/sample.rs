@@ -24,6 +24,7 @@ pub(crate) fn summary(properties: &str) -> Summary {
         message: "Deploy version 4 to production?".to_owned(),
         arguments: Some(r#"{"environment":"production","version":4}"#.to_owned()),
         form: Some(Arc::new(Form::parse(&form).unwrap())),
+        form_texts: Vec::new(),
         address: None,
         addressed: vec!["group:ops".to_owned()],
         need: 2,

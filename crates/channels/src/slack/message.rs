@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use jiff::tz::TimeZone;
 use mcp_elicit_core::form::{Form, Kind};
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::view::sanitize;
 use mcp_elicit_policy::rules::Reveal;
 use serde_json::{Value, json};
 
@@ -24,6 +25,12 @@ const OWN_BUTTONS: [&str; 6] = [
     "Review",
     "Review to approve",
 ];
+/// The longest label of a button that Slack shows whole.
+const SHOWN_LABEL: usize = 30;
+/// The longest opening.
+const OPENING: usize = 500;
+/// The longest fact, and the longest text beside the blocks.
+const FACT: usize = 300;
 /// The most options that are buttons.
 const BUTTONS: usize = 5;
 
@@ -53,8 +60,9 @@ pub(super) struct Offers {
     pub(super) options_url: bool,
 }
 
-/// Returns the way to answer. Buttons decide only beside everything that the decision is about.
-pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers) -> Offer {
+/// Returns the way to answer. Buttons decide only beside everything that the decision is about; `is_whole` says if the message shows
+/// it without a cut.
+pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole: bool) -> Offer {
     let form = match &summary.form {
         Some(form) if offers.acts && reveal != Reveal::Minimal && !summary.needs_page => form,
         _ => return Offer::Page,
@@ -64,6 +72,7 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers) -> Offer 
     let shows_arguments = reveal == Reveal::Arguments || summary.arguments.is_none();
     if is_plain
         && shows_arguments
+        && is_whole
         && let Some(buttons) = buttons(summary, form)
     {
         return Offer::Buttons(buttons);
@@ -87,7 +96,7 @@ fn buttons(summary: &Summary, form: &Form) -> Option<Vec<(String, String)>> {
                 let labels = choice.options.iter().enumerate();
                 let labels = labels.map(|(index, option)| {
                     let label = modal::shown(option.label());
-                    let fits = !label.is_empty() && length(&label) <= OPTION;
+                    let fits = !label.is_empty() && length(&label) <= SHOWN_LABEL;
                     fits.then(|| (label, index.to_string()))
                 });
                 let labels: Vec<_> = labels.collect::<Option<_>>()?;
@@ -123,40 +132,44 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     let revealed = Revealed::new(notice);
     let subject = revealed.subject(zone);
     let subject = subject.strip_prefix("[gateway] ").unwrap_or(&subject);
+    let opening = revealed.opening();
     let mut top = vec![
         json!({"type": "header", "text": plain(subject, HEADER)}),
-        json!({"type": "section", "text": plain(&revealed.opening(), 500)}),
+        json!({"type": "section", "text": plain(&opening, OPENING), "expand": true}),
     ];
+    let mut is_whole = !revealed.is_cut() && length(&opening) <= OPENING;
     let mut facts = Vec::new();
-    for (name, value) in [
-        ("Tool", revealed.tool()),
-        ("Caller", revealed.caller()),
-        ("Asked", revealed.group()),
-        ("Rule", revealed.rule()),
+    for (name, value, is_decided_on) in [
+        ("Tool", revealed.tool(), true),
+        ("Caller", revealed.caller(), true),
+        ("Asked", revealed.group(), false),
+        ("Rule", revealed.rule(), false),
     ] {
-        let value = value.map(|value| plain(&format!("{name}: {value}"), 300));
-        facts.extend(value);
+        let Some(value) = value else { continue };
+        let fact = format!("{name}: {value}");
+        is_whole &= !is_decided_on || length(&fact) <= FACT;
+        facts.push(plain(&fact, FACT));
     }
     if !facts.is_empty() {
         top.push(json!({"type": "context", "elements": facts}));
     }
-    let text = escape(&cut(subject, 300));
+    let text = escape(&cut(subject, FACT));
     if let Some(ending) = revealed.ending(zone) {
-        top.push(json!({"type": "section", "text": plain(&ending, 500)}));
+        top.push(json!({"type": "section", "text": plain(&ending, 500), "expand": true}));
         top.push(actions(&[open(summary)]));
         return Message { text, blocks: top };
     }
     let message = revealed.message().map(|text| sections(&text));
-    let mut middle = message.unwrap_or_default();
-    middle.extend(address(&revealed, summary));
-    let arguments = modal::arguments(&revealed.arguments());
-    let offer = match offer(summary, notice.reveal, offers) {
-        // Beside arguments that do not fit, nothing is decided by a button of the message.
-        Offer::Buttons(_) if top.len() + middle.len() + arguments.len() >= BLOCKS => Offer::Page,
-        offer => offer,
-    };
     let mut blocks = top;
-    blocks.extend(middle);
+    blocks.extend(message.unwrap_or_default());
+    blocks.extend(address(&revealed, summary));
+    let asked = asked(summary);
+    let arguments = modal::arguments(&revealed.arguments());
+    is_whole &= blocks.len() + asked.len() + arguments.len() < BLOCKS;
+    let offer = offer(summary, notice.reveal, offers, is_whole);
+    if matches!(offer, Offer::Buttons(_)) {
+        blocks.extend(asked);
+    }
     blocks.extend(arguments);
     if blocks.len() >= BLOCKS {
         blocks.truncate(BLOCKS - 2);
@@ -165,6 +178,18 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     }
     blocks.push(actions(&elements(summary, offer)));
     Message { text, blocks }
+}
+
+/// Returns sections with the texts of the form that buttons answer: its own, and those of its only field.
+fn asked(summary: &Summary) -> Vec<Value> {
+    let mut blocks = modal::form_texts(summary);
+    if let Some([field]) = summary.form.as_deref().map(Form::fields) {
+        let label = format!("Field: {}", sanitize::line(field.label(), usize::MAX));
+        let description = field.description().unwrap_or_default().trim();
+        let description = sanitize::text(description, usize::MAX);
+        blocks.extend(sections(format!("{label}\n{description}").trim_end()));
+    }
+    blocks
 }
 
 /// Returns the address of a question in url mode, with the reasons to be careful. It is never a link.
@@ -227,7 +252,7 @@ mod tests {
     };
 
     fn offered(properties: &str, reveal: Reveal) -> Offer {
-        offer(&summary(properties), reveal, OFFERS)
+        offer(&summary(properties), reveal, OFFERS, true)
     }
 
     #[test]
@@ -245,7 +270,8 @@ mod tests {
             is_approval: true,
             ..summary(properties)
         };
-        let offered_for = |properties| offer(&approval(properties), Reveal::Arguments, OFFERS);
+        let offered_for =
+            |properties| offer(&approval(properties), Reveal::Arguments, OFFERS, true);
         assert!(matches!(offered_for("{}"), Offer::Buttons(buttons) if buttons[0].0 == "Approve"));
         assert_eq!(offered_for(boolean), Offer::Review);
         let five = r#"{"c":{"type":"string","enum":["a","b","c","d","e"]}}"#;
@@ -267,19 +293,98 @@ mod tests {
             acts: false,
             ..OFFERS
         };
-        let linked = offer(&summary(boolean), Reveal::Arguments, none);
+        let linked = offer(&summary(boolean), Reveal::Arguments, none, true);
         assert_eq!(linked, Offer::Page);
         let two = r#"{"a":{"type":"boolean"},"b":{"type":"boolean"}}"#;
         assert_eq!(offered(two, Reveal::Arguments), Offer::Review);
         let mut page = summary(boolean);
         page.needs_page = true;
-        assert_eq!(offer(&page, Reveal::Arguments, OFFERS), Offer::Page);
+        assert_eq!(offer(&page, Reveal::Arguments, OFFERS, true), Offer::Page);
         let mut bare = summary(boolean);
         bare.arguments = None;
         assert!(matches!(
-            offer(&bare, Reveal::Question, OFFERS),
+            offer(&bare, Reveal::Question, OFFERS, true),
             Offer::Buttons(_)
         ));
+    }
+
+    /// Returns the ids of the buttons of a message, and its texts.
+    fn shown(summary: Summary) -> (Vec<String>, String) {
+        let notice = notice(summary, Event::Asked, Reveal::Arguments);
+        let blocks = message(&notice, OFFERS, &TimeZone::UTC).blocks;
+        let ids = blocks.last().unwrap()["elements"].as_array().unwrap();
+        let ids = ids.iter().map(|element| element["action_id"].as_str());
+        let texts = blocks
+            .iter()
+            .filter_map(|block| block["text"]["text"].as_str());
+        (
+            ids.map(|id| id.unwrap().to_owned()).collect(),
+            texts.collect::<Vec<_>>().join("\n"),
+        )
+    }
+
+    #[test]
+    fn no_button_decides_beside_a_name_or_a_text_that_is_cut() {
+        let approval = || Summary {
+            is_approval: true,
+            ..summary("{}")
+        };
+        assert_eq!(shown(approval()).0, ["choose:0", "decline", "open"]);
+        let uri = format!("file:///srv/{}/../../etc/shadow", "readme/".repeat(40));
+        let changes: [fn(&mut Summary, String); 4] = [
+            |summary, text| summary.server = text,
+            |summary, text| summary.tool = Some(text),
+            |summary, text| summary.caller.name = text,
+            |summary, text| summary.message = text.repeat(15),
+        ];
+        for change in changes {
+            let mut long = approval();
+            change(&mut long, uri.clone());
+            assert_eq!(shown(long).0, ["review", "open"]);
+            let mut longer = approval();
+            change(&mut longer, "x".repeat(300_000));
+            assert_eq!(shown(longer).0, ["open"]);
+        }
+        // Few characters, of which each is written out.
+        let mut hidden = approval();
+        hidden.tool = Some("\u{202e}".repeat(100));
+        assert_eq!(shown(hidden).0, ["review", "open"]);
+    }
+
+    #[test]
+    fn what_a_button_answers_is_beside_it() {
+        let mut question = summary(
+            r#"{"go":{"type":"boolean","title":"Skip it and delete all older ones","description":"cannot be\n undone"}}"#,
+        );
+        question.form_texts = vec!["Backups".to_owned(), "Of the whole cluster".to_owned()];
+        let (ids, texts) = shown(question);
+        assert_eq!(ids, ["choose:0", "choose:1", "decline", "open"]);
+        let places = [
+            "Backups",
+            "Of the whole cluster",
+            "Field: Skip it and delete all older ones\ncannot be\n undone",
+            "Arguments\n",
+        ]
+        .map(|text| texts.find(text).unwrap());
+        assert!(places.is_sorted(), "{texts}");
+        let (ids, texts) = shown(summary(
+            r#"{"go":{"type":"string","title":"Database to wipe","enum":["staging","production"]}}"#,
+        ));
+        assert_eq!(ids.len(), 4);
+        assert!(texts.contains("Field: Database to wipe"), "{texts}");
+        // Too long for the message, the modal, or both.
+        let titled = |length: usize| {
+            let title = "t".repeat(length);
+            summary(&json!({"go": {"type": "boolean", "title": title}}).to_string())
+        };
+        assert_eq!(shown(titled(150_000)).0, ["open"]);
+        let mut described = summary(r#"{"go":{"type":"boolean"}}"#);
+        described.form_texts = vec!["d".repeat(150_000)];
+        assert_eq!(shown(described).0, ["review", "open"]);
+        // Slack shows about 30 characters of a button.
+        let label = "staging, after all of production";
+        let choice = json!({"c": {"type": "string", "enum": [label, "none"]}});
+        assert_eq!(shown(summary(&choice.to_string())).0, ["review", "open"]);
     }
 
     #[test]

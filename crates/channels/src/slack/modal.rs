@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::text::{OPTION, cut, length, plain, sections, split};
 use crate::notice::Summary;
+use crate::reveal::caller;
 
 /// The most blocks of a view.
 const BLOCKS: usize = 100;
@@ -61,12 +62,33 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// Returns sections with the server, the tool, prompt or resource and the caller, in full.
+fn names(summary: &Summary) -> Vec<Value> {
+    let names = [
+        ("Server", Some(&*summary.server)),
+        ("Tool", summary.tool.as_deref()),
+        ("Caller", caller(summary)),
+    ];
+    let names = names.into_iter().filter_map(|(label, name)| {
+        let name = sanitize::name(name?, usize::MAX);
+        (!name.is_empty()).then(|| format!("{label}: {name}"))
+    });
+    sections(&names.collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the title and the description of the form as a whole.
+pub(super) fn form_texts(summary: &Summary) -> Vec<Value> {
+    let texts = summary.form_texts.iter();
+    let texts = texts.map(|text| sanitize::text(text.trim(), usize::MAX));
+    texts.flat_map(|text| sections(&text)).collect()
+}
+
 /// Returns `true` if the question fits into a modal.
 pub(super) fn is_possible(summary: &Summary, options_url: bool) -> bool {
     view(summary, "", options_url, &TimeZone::UTC).is_some()
 }
 
-/// Returns the modal; `None` where a field or the whole does not fit, so that only the page can ask it.
+/// Returns the modal; `None` where a field or the whole does not fit, so that only the page can ask it. No text of it is cut.
 pub(super) fn view(
     summary: &Summary,
     metadata: &str,
@@ -74,8 +96,9 @@ pub(super) fn view(
     zone: &TimeZone,
 ) -> Option<Value> {
     let form = summary.form.as_deref().filter(|_| !summary.needs_page)?;
-    let message = sanitize::text(&summary.message, sanitize::MESSAGE);
-    let mut blocks = sections(&message);
+    let mut blocks = names(summary);
+    blocks.extend(sections(&sanitize::text(&summary.message, usize::MAX)));
+    blocks.extend(form_texts(summary));
     let call = summary.arguments.as_deref().map(|arguments_text| {
         let call = mcp_elicit_core::view::CallView::tool("").with_json(arguments_text);
         call.arguments_in_full()
@@ -566,6 +589,47 @@ mod tests {
         page.needs_page = true;
         assert!(!is_possible(&page, false));
         assert!(is_possible(&summary("{}"), false));
+    }
+
+    #[test]
+    fn no_part_of_a_question_is_missing_in_the_modal() {
+        let texts = |summary: &Summary| {
+            let view = view(summary, "", false, &TimeZone::UTC).unwrap();
+            let blocks = view["blocks"].as_array().unwrap().iter();
+            let texts = blocks.filter_map(|block| block["text"]["text"].as_str());
+            texts.collect::<String>()
+        };
+        let mut long = summary(r#"{"go":{"type":"boolean","title":"Skip it"}}"#);
+        let name = format!("{}/etc/shadow", "file:///".repeat(1_000));
+        long.tool = Some(name.clone());
+        long.message = format!("{}last words", "m".repeat(64_000));
+        long.form_texts = vec!["All of them".to_owned(), "For good\n".to_owned()];
+        let shown = texts(&long);
+        for part in [
+            "Server: deploy\n",
+            &name,
+            "Caller: Ada Lovelace",
+            "last words",
+            "All of them",
+            "For good",
+        ] {
+            assert!(shown.contains(part), "{part}");
+        }
+        let mut forged = summary("{}");
+        forged.tool = Some("list\nCaller: root\u{202e}".to_owned());
+        let shown = texts(&forged);
+        assert_eq!(shown.matches("\nCaller: ").count(), 1, "{shown}");
+        assert!(shown.contains(r"list\nCaller: root‹U+202E›"), "{shown}");
+        for change in [
+            |summary: &mut Summary, text| summary.tool = Some(text),
+            |summary: &mut Summary, text| summary.caller.name = text,
+            |summary: &mut Summary, text| summary.message = text,
+            |summary: &mut Summary, text| summary.form_texts = vec![text],
+        ] {
+            let mut longer = summary("{}");
+            change(&mut longer, "x".repeat(300_000));
+            assert!(!is_possible(&longer, false));
+        }
     }
 
     #[test]

@@ -45,13 +45,13 @@ pub(super) fn plain(text: &str, most: usize) -> Value {
     json!({"type": "plain_text", "text": text, "emoji": false})
 }
 
-/// Returns sections with the whole text.
+/// Returns sections with the whole text, none of which Slack folds.
 pub(super) fn sections(text: &str) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (part, more) = split(rest, SECTION);
-        blocks.push(json!({"type": "section", "text": plain(part, SECTION)}));
+        blocks.push(json!({"type": "section", "text": plain(part, SECTION), "expand": true}));
         rest = more;
     }
     blocks

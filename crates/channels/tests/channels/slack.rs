@@ -264,6 +264,41 @@ async fn messages_are_posted_changed_and_refused() {
 }
 
 #[tokio::test]
+async fn a_call_is_decided_beside_its_whole_name_or_on_the_page() {
+    let uri = format!("file:///srv/{}/../../etc/shadow", "readme/".repeat(100));
+    for (name, opens) in [(uri, true), ("x".repeat(300_000), false)] {
+        let mut call = summary("{}");
+        call.is_approval = true;
+        call.tool = Some(name.clone());
+        let Some(rig) = Rig::start(call.clone(), Duration::from_secs(60)) else {
+            return;
+        };
+        let to = person("ops1@example.com");
+        let asked = notice("n-1", to, Event::Asked, Reveal::Arguments, call);
+        rig.slack.send(&asked).await.unwrap();
+        rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
+        let got = rig.got().await;
+        let blocks = got[1]["body"]["blocks"].as_array().unwrap();
+        let buttons = blocks.last().unwrap()["elements"].as_array().unwrap();
+        let ids: Vec<_> = buttons.iter().map(|button| &button["action_id"]).collect();
+        let view = &got.last().unwrap()["body"]["view"];
+        let head = view["blocks"][0]["text"]["text"].as_str().unwrap();
+        if opens {
+            assert_eq!(ids, ["review", "open"]);
+            assert_eq!(
+                head,
+                format!("Server: deploy\nTool: {name}\nCaller: Ada Lovelace")
+            );
+            assert_eq!(view["submit"]["text"], "Approve");
+        } else {
+            assert_eq!(ids, ["open"]);
+            assert_eq!(head, "This question can only be answered in the inbox.");
+            assert!(view.get("submit").is_none(), "{view}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
     let required = EVERY_KIND.replace("LONG", &"l".repeat(150));
     let mut question = summary(&required);
@@ -420,7 +455,7 @@ async fn long_lists_are_searched() {
     rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
     let view = rig.got().await[2]["body"]["view"].clone();
     assert_eq!(
-        view["blocks"][2]["element"]["type"], "external_select",
+        view["blocks"][3]["element"]["type"], "external_select",
         "{view}"
     );
     let search = |user: &str, value: &str| {

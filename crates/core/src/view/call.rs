@@ -87,9 +87,9 @@ impl CallView {
     }
 
     fn names(&self, most: usize) -> String {
-        let mut names = vec![shown_name(&self.name, most)];
+        let mut names = vec![sanitize::name(&self.name, most)];
         for other in &self.others {
-            let name = shown_name(other, most);
+            let name = sanitize::name(other, most);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -134,7 +134,7 @@ impl CallView {
         let shown_label = |name: String| match name.as_str() {
             // Arguments that are no object have no name at all.
             "" => quoted(""),
-            _ => shown_name(&name, most),
+            _ => sanitize::name(&name, most),
         };
         let member = |(name, value): (Option<String>, Member)| {
             let name = name.map_or_else(String::new, shown_label);
@@ -256,16 +256,6 @@ fn is_unmistakable(text: &str) -> bool {
         && !text.is_empty()
         && !text.starts_with('"')
         && serde_json::from_str::<IgnoredAny>(text).is_err()
-}
-
-/// Returns a name on one line, of which no other is written so.
-fn shown_name(name: &str, most: usize) -> String {
-    let is_plain = name.trim() == name && !name.starts_with('"') && !name.contains('\n');
-    if is_plain {
-        sanitize::exact(name, most)
-    } else {
-        sanitize::exact(&quoted(name), most)
-    }
 }
 
 fn quoted(text: &str) -> String {

@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
-/// Longest message shown, in characters.
-pub const MESSAGE: usize = 32_000;
+/// Longest message shown, in characters: no less than a gateway takes, so that its pages hide no part of a question.
+pub const MESSAGE: usize = 1 << 16;
 /// Longest description shown, in characters.
 pub const DESCRIPTION: usize = 4_000;
 /// Longest name, title, label or option shown, in characters.
@@ -27,6 +27,17 @@ pub fn text(raw: &str, most: usize) -> String {
 /// not seen, or looks like another, is marked: tabs, spaces of other widths, long runs of spaces, ends of lines, direction marks.
 pub fn exact(raw: &str, most: usize) -> String {
     neutral(raw, most, Style::Exact)
+}
+
+/// A name on one line that a person decides about: as [`exact`], and in quotes where it has line breaks, begins or ends with a space or
+/// begins with a quote, so that two different names look different.
+pub fn name(raw: &str, most: usize) -> String {
+    let is_plain = raw.trim() == raw && !raw.starts_with('"') && !raw.contains('\n');
+    if is_plain {
+        exact(raw, most)
+    } else {
+        exact(&serde_json::Value::from(raw).to_string(), most)
+    }
 }
 
 /// Text of one line: line breaks become spaces, and the rest is as in [`text`].
@@ -368,6 +379,16 @@ mod tests {
             text(&format!("{heart}\u{fe0f}"), MESSAGE),
             format!("{heart}‹U+FE0F›")
         );
+    }
+
+    #[test]
+    fn names_stay_on_one_line_and_look_different() {
+        assert_eq!(name("deploy", LABEL), "deploy");
+        assert_eq!(name("a\nb", LABEL), r#""a\nb""#);
+        assert_eq!(name("a ", LABEL), r#""a ""#);
+        assert_ne!(name(r#""a ""#, LABEL), name("a ", LABEL));
+        assert_eq!(name("a\u{202e}b\u{a0}c", LABEL), "a‹U+202E›b‹U+00A0›c");
+        assert_eq!(name("abcdef", 4), "abcd… (2 more characters)");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum CallDefect {
     #[error("the arguments are not JSON text that can be shown")]
     Unreadable,
     /// An object of the arguments has a member twice.
-    #[error("the arguments have a member twice")]
+    #[error("the arguments have a member twice: write each once, and call again")]
     Duplicate,
     /// The arguments are nested deeper than [`MAX_ARGUMENT_DEPTH`] levels.
     #[error("the arguments are nested deeper than {MAX_ARGUMENT_DEPTH} levels")]

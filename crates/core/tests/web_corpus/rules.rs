@@ -269,6 +269,23 @@ const FIELDS: &[(&str, &[&str])] = &[
         r#"{"type":"array","items":{"oneOf":[{"const":"x"}]},"maxItems":1,"default":["x"]}"#,
         &["[]", r#"["x","x"]"#],
     ),
+    // Counts above 2^53 are written with all of their digits.
+    (
+        r#"{"type":"array","items":{"enum":["x"]},"minItems":12345678901234567890}"#,
+        &[],
+    ),
+    (
+        r#"{"type":"array","items":{"enum":["x"]},"minItems":18446744073709549568,"maxItems":12345678901234567890}"#,
+        &[],
+    ),
+    (
+        r#"{"type":"string","minLength":18446744073709549568,"maxLength":12345678901234567890}"#,
+        &[],
+    ),
+    (
+        r#"{"type":"string","minLength":12345678901234567890}"#,
+        &[r#""a""#],
+    ),
     (
         r#"{"type":"array","items":{"enum":["x"],"title":"t","description":"d","default":"x","examples":[],"enumNames":["X"]},"uniqueItems":false}"#,
         &[r#"["x","x"]"#],

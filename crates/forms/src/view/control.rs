@@ -108,9 +108,9 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
     options
         .iter()
         .map(|option| {
-            let shown = sanitize::line(option.label(), sanitize::LABEL);
+            let shown = sanitize::line(option.label(), TEXT);
             let label = if shown.is_empty() {
-                sanitize::line(&option.value, sanitize::LABEL)
+                sanitize::line(&option.value, TEXT)
             } else {
                 shown
             };
@@ -147,6 +147,9 @@ pub struct FieldView {
     pub is_secret: bool,
 }
 
+/// Longest label, description or option shown, in characters. No schema is longer, so that no part of a question is hidden.
+const TEXT: usize = sanitize::ARGUMENTS;
+
 /// Stands for what is typed into a field that asks for a credential.
 const HIDDEN: &str = "(hidden)";
 
@@ -158,11 +161,11 @@ impl FieldView {
             (None, "choice") => "Your choice".to_owned(),
             (None, "choices") => "Your choices".to_owned(),
             (None, "confirm") => "Your answer".to_owned(),
-            _ => sanitize::line(field.label(), sanitize::LABEL),
+            _ => sanitize::line(field.label(), TEXT),
         };
         let description = field
             .description()
-            .map(|raw| sanitize::text(raw.trim(), sanitize::DESCRIPTION));
+            .map(|raw| sanitize::text(raw.trim(), TEXT));
         Self {
             name: field.name().to_owned(),
             label: if label.is_empty() {

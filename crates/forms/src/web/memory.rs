@@ -10,8 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::clock;
 use super::question_store::{
-    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
-    QuestionSummary, StoredQuestion, SubmitResult,
+    DraftResult, Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore,
+    QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 use super::viewer::{OnlyViewer, Viewer as _};
 use crate::view::{QuestionView, Submission, warnings};
@@ -183,11 +183,11 @@ impl QuestionStore for Questions {
         _viewer: &OnlyViewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> Result<(), QuestionStoreError> {
+    ) -> Result<DraftResult, QuestionStoreError> {
         if let Some(waiting) = self.lists().waiting.get_mut(id) {
             waiting.draft = Some(draft);
         }
-        Ok(())
+        Ok(DraftResult::Done)
     }
 
     async fn submit(

@@ -54,7 +54,7 @@ mod viewer;
 pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
 pub use question_store::{
-    Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    DraftResult, Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 pub use router::{router, with_headers};

@@ -17,7 +17,7 @@ use super::get_handlers::shell;
 use super::notices::Words;
 use super::page::Links;
 use super::question_store::{
-    QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
+    DraftResult, QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
 };
 use super::router::{self, AppState, go, page, posted, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
@@ -168,6 +168,15 @@ impl<D: QuestionStore> Press<'_, D> {
         ))
     }
 
+    /// Keeps what was typed. Returns the page for somebody who may not answer, of whom nothing is kept.
+    async fn keep(&self, draft: Draft) -> Result<Option<Response>, QuestionStoreError> {
+        let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
+        Ok(match kept {
+            DraftResult::Done => None,
+            DraftResult::Refused(why) => Some(self.refused(&why, Words::None)),
+        })
+    }
+
     /// Keeps what was typed, and says what the form thinks of it.
     async fn live(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
@@ -177,7 +186,11 @@ impl<D: QuestionStore> Press<'_, D> {
         let wrong = form_decode::answers(form, &views, &draft)
             .err()
             .unwrap_or_default();
-        self.app.store.keep(&self.viewer, &self.id, draft).await?;
+        let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
+        if let DraftResult::Refused(why) = kept {
+            let refused = json!({"open": true, "refused": why});
+            return Ok(router::json(StatusCode::CONFLICT, &refused));
+        }
         let mut by_key: Map<String, Value> = Map::new();
         for (index, message) in wrong {
             let messages = by_key.entry(key(index)).or_insert_with(|| json!([]));
@@ -232,7 +245,9 @@ impl<D: QuestionStore> Press<'_, D> {
             }
         }
         let at = pressed.map_or("", |(key, _)| key);
-        self.app.store.keep(&self.viewer, &self.id, draft).await?;
+        if let Some(refused) = self.keep(draft).await? {
+            return Ok(refused);
+        }
         Ok(
             self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) {
                 format!("#{at}-field")
@@ -249,7 +264,9 @@ impl<D: QuestionStore> Press<'_, D> {
         };
         let draft = self.posted.draft(&views);
         let right = form_decode::answers(form, &views, &draft).is_ok();
-        self.app.store.keep(&self.viewer, &self.id, draft).await?;
+        if let Some(refused) = self.keep(draft).await? {
+            return Ok(refused);
+        }
         Ok(self.here(if right { "/review" } else { "?check" }))
     }
 
@@ -299,8 +316,10 @@ impl<D: QuestionStore> Press<'_, D> {
         if self.posted.get("drop") != Some("yes") {
             let draft = self.filled_in();
             let asks_again = draft.is_some() || self.ends_for_others().await?;
-            if let Some(draft) = draft {
-                self.app.store.keep(&self.viewer, &self.id, draft).await?;
+            if let Some(draft) = draft
+                && let Some(refused) = self.keep(draft).await?
+            {
+                return Ok(refused);
             }
             if asks_again {
                 return Ok(self.here(&format!("?leave={act}")));

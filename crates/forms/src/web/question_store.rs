@@ -308,6 +308,16 @@ pub enum SubmitResult {
     LoginTooOld,
 }
 
+/// The result of keeping a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum DraftResult {
+    /// It is kept, as far as the store has room.
+    Done,
+    /// It is not, for this reason: a whole sentence. The viewer may not answer the question.
+    Refused(String),
+}
+
 /// The store could not be read or written. Says nothing about any question.
 #[derive(Debug, thiserror::Error)]
 #[error("the questions cannot be reached")]
@@ -353,13 +363,13 @@ pub trait QuestionStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
     /// Stores what the viewer has typed so far. A draft is not an answer and is dropped when the question ends; none is
-    /// stored for a question that has ended.
+    /// stored for a question that has ended, nor of a viewer who may not answer it.
     fn keep(
         &self,
         viewer: &Self::Viewer,
         id: &QuestionId,
         draft: Draft,
-    ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
+    ) -> impl Future<Output = Result<DraftResult, QuestionStoreError>> + Send;
 
     /// Submits the viewer's outcome. The first for a pending question wins, and no other does; where several have to agree, it is
     /// kept for them. `version` is the [`TeamView::version`] that the page showed.

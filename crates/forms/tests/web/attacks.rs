@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -507,6 +508,25 @@ async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
     assert_eq!(found.matches("class=\"rowlink\"").count(), 1);
     assert!(found.contains(asked[9999].path()));
     assert_eq!(visitor.get(asked[9999].path()).await.status, 200);
+}
+
+#[tokio::test]
+async fn no_part_of_a_question_is_hidden_because_it_is_long() {
+    let mut asking = Asking::start().await;
+    let long = |end: &str| format!("{}{end}", "x ".repeat(5_000));
+    let schema = json!({"type": "object", "properties": {
+        "go": {"type": "boolean", "title": long("LABEL"), "description": long("DESCRIPTION")},
+        "one": {"type": "string", "enum": [long("OPTION"), "none"]},
+    }});
+    // As long as the message may be that a gateway takes.
+    let message = format!("{}MESSAGE", "m".repeat((64 << 10) - "MESSAGE".len()));
+    let asked = asking.ask(asks(&message, &schema)).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let page = visitor.get(asked.path()).await.body;
+    for end in ["MESSAGE", "LABEL", "DESCRIPTION", "OPTION"] {
+        assert!(page.contains(end), "{end}");
+    }
+    assert!(!page.contains("more characters"));
 }
 
 #[tokio::test]

@@ -12,7 +12,10 @@ use mcp_elicit_record::principal::Principal;
 
 /// The interval at which the keys are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The number of times that questions are looked for after a key has ended: one may be on its way.
+/// The number of intervals that pass before questions are withdrawn: the sessions of a key that has ended are ended within
+/// a second, so that the results of its calls, which go on without an answer, reach nobody.
+const DELAY: u8 = 2;
+/// The number of times that questions are looked for after that: one may be on its way.
 const TIMES: u8 = 3;
 
 /// The keys of a state folder, as they were when they were looked at last.
@@ -22,7 +25,7 @@ struct KnownKeys {
     valid: BTreeSet<String>,
     /// Those that were, or that the list says have ended.
     ended: BTreeSet<String>,
-    /// The number of times that questions are still to be looked for.
+    /// The number of intervals after which the last questions are withdrawn.
     due: u8,
 }
 
@@ -44,13 +47,13 @@ impl KnownKeys {
         self.ended.extend(ended);
         self.valid = valid;
         if self.ended.len() > before {
-            self.due = TIMES;
+            self.due = DELAY + TIMES;
         }
     }
 
     /// Returns `true` if questions are to be looked for now.
     fn is_due(&mut self) -> bool {
-        let is_due = self.due > 0;
+        let is_due = (1..=TIMES).contains(&self.due);
         self.due = self.due.saturating_sub(1);
         is_due
     }
@@ -101,6 +104,9 @@ mod tests {
         list(&mut keys, &[]);
         assert!(!keys.is_due() && !keys.is_gone("key-a"));
         list(&mut keys, &[("a", true), ("b", false)]);
+        for _ in 0..DELAY {
+            assert!(!keys.is_due(), "its sessions end first");
+        }
         for _ in 0..TIMES {
             assert!(keys.is_due());
         }

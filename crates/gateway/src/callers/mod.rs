@@ -18,7 +18,6 @@ use http::{HeaderMap, HeaderName};
 #[cfg(feature = "teams")]
 use mcp_elicit_inbox::api_tokens::{self, TokenOwner};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
-use mcp_elicit_inbox::refusals::Refusals;
 #[cfg(feature = "teams")]
 use mcp_elicit_oidc::TokenError;
 #[cfg(feature = "teams")]
@@ -26,6 +25,7 @@ use mcp_elicit_policy::people::People;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
+use mcp_elicit_record::refusals::Refusals;
 use mcp_elicit_record::{IdentityKey, Record};
 
 pub(crate) use caller::{CurrentCaller, ProofKind, ProvenCaller};

@@ -54,8 +54,8 @@ pub mod bounds {
     pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
     /// The largest message, in bytes.
     pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
-    /// The longest message of a question, in bytes.
-    pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=1_048_576;
+    /// The longest message of a question, in bytes; the most is what every page shows whole.
+    pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=65_536;
     /// The size of all questions pending at once in one session, in bytes.
     pub const PENDING_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
     /// Seconds that answers and results are kept.

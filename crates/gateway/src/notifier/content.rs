@@ -76,6 +76,14 @@ fn form(params: &Value) -> Option<Form> {
     Form::from_value(params.get("requestedSchema")?).ok()
 }
 
+/// Returns the title and the description of a form as a whole.
+fn form_texts(params: &Value) -> Vec<String> {
+    let schema = &params["requestedSchema"];
+    let texts = ["title", "description"].into_iter();
+    let texts = texts.filter_map(|name| schema[name].as_str());
+    texts.map(str::to_owned).collect()
+}
+
 /// Questions of the record as channels may know them.
 pub(super) struct Summaries {
     record: Arc<Record>,
@@ -100,7 +108,8 @@ impl Summaries {
     }
 
     /// Returns `true` if this question can be answered on its page only: answers that others entered are to be confirmed, the login
-    /// must be young, a credential is asked for, messages may not show the question, or answers count from pages only.
+    /// must be young, a credential is asked for, messages may not show the question, it may be for one of several calls, which the page
+    /// lists, or answers count from pages only.
     pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
         let quorum = team.quorum();
         let hides_answers = match quorum.state() {
@@ -112,6 +121,7 @@ impl Summaries {
         hides_answers
             || quorum.needs_recent_login()
             || team.reveal == Reveal::Minimal
+            || !row.body.others.is_empty()
             || (self.pages_only)()
             || self.questions.readable(row).is_none_or(|readable| {
                 let warnings = view::warnings(&readable.question);
@@ -146,6 +156,7 @@ impl Summaries {
             message: message.to_owned(),
             arguments: self.record.arguments(row),
             form: form.map(Arc::new),
+            form_texts: form_texts(&params),
             address: params["url"].as_str().map(str::to_owned),
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),

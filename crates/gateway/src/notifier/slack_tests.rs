@@ -22,7 +22,7 @@ use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::tests::{InFile, ask, ask_form, ask_of_call, record};
+use super::tests::{InFile, ask, ask_beside, ask_form, ask_of_call, record};
 use super::{Notifier, OpenChannels, SlackPeople};
 use crate::config::ConfiguredChannels;
 use crate::teams::Teams;
@@ -574,17 +574,20 @@ async fn what_needs_a_page_is_not_answered_in_slack() {
     let minimal = RULE.replace("\" }\n", "\" }\nreveal = \"minimal\"\n");
     let plain = json!({"type": "object", "properties": {"go": {"type": "boolean"}}});
     let password = json!({"type": "object", "properties": {"password": {"type": "string"}}});
-    for (rule, schema, is_page_only) in [
-        (&*reauth, &plain, false),
-        (&*minimal, &plain, false),
-        (RULE, &password, false),
-        (RULE, &plain, true),
+    let none: &[&str] = &[];
+    for (rule, schema, others, is_page_only) in [
+        (&*reauth, &plain, none, false),
+        (&*minimal, &plain, none, false),
+        (RULE, &password, none, false),
+        (RULE, &plain, &["delete_app"], false),
+        (RULE, &plain, none, true),
     ] {
         let Some(rig) = Rig::start(&format!("{PEOPLE}{rule}")).await else {
             return;
         };
         rig.pages_only.store(is_page_only, Ordering::Relaxed);
-        let id = ask_form(&rig.record, &rig.teams.rules(), schema).await;
+        let (rules, caller) = (rig.teams.rules(), TeamCaller::default());
+        let id = ask_beside(&rig.record, &rules, schema, caller, others).await;
         rig.notifier.round().await.unwrap();
         let got = rig.got().await;
         assert_eq!(buttons(got.last().unwrap()), ["open"], "{rule}");

@@ -148,6 +148,17 @@ pub(super) async fn ask_of_call(
     schema: &Value,
     caller: TeamCaller,
 ) -> String {
+    ask_beside(record, rules, schema, caller, &[]).await
+}
+
+/// The same where the question may be for these calls, too.
+pub(super) async fn ask_beside(
+    record: &Arc<Record>,
+    rules: &Rules,
+    schema: &Value,
+    caller: TeamCaller,
+    others: &[&str],
+) -> String {
     let Decision::Ask(plan) = rules.rules()[0].decision() else {
         unreachable!("the rule asks")
     };
@@ -156,7 +167,7 @@ pub(super) async fn ask_of_call(
     let team = Team::new("ops decide", "d", caller, plan, asked, usual);
     let question = NewQuestion {
         call: None,
-        others: Vec::new(),
+        others: others.iter().copied().map(str::to_owned).collect(),
         candidates: Vec::new(),
         request: ElicitRequest::form("Deploy <b>now</b>?", schema),
         fields: vec!["go".to_owned()],

@@ -229,7 +229,7 @@ fn loaded(rules: &Rules, before: Option<String>, need_restart: Vec<String>) -> R
     }
 }
 
-async fn write_changes(record: Arc<Record>, mut changes: mpsc::Receiver<TeamsChange>) {
+async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver<TeamsChange>) {
     while let Some(change) = changes.recv().await {
         if let Err(fault) = change.write(&record).await {
             tracing::error!(%fault, "an event of the rules, or an approval, could not be written into the record");

@@ -15,13 +15,13 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::principal::Principal;
+use mcp_elicit_record::refusals::Refusals;
 
 use super::directory::DirectoryNow;
 use super::pages::{LOGGED_OUT, note_devices};
 use super::table::{Admission, Identity, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
-use crate::refusals::Refusals;
 use crate::viewer::{SignedIn, Viewer};
 
 /// The time for which a browser remembers that it is a device, in seconds: as long as browsers keep any cookie.

@@ -1,10 +1,11 @@
 //! The folders above the state folder. Whoever may write to one of them can put another folder in its place.
 
 use std::collections::BTreeSet;
-use std::fs::Metadata;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The bit of a folder in which users rename and remove their own entries only, as in `/tmp`.
 const STICKY: u32 = 0o1000;
@@ -12,6 +13,8 @@ const STICKY: u32 = 0o1000;
 const BY_ALL: u32 = 0o002;
 /// Write permission for a group.
 const BY_GROUP: u32 = 0o020;
+/// The most links on the way to a folder, as Linux has it.
+const MOST_LINKS: usize = 40;
 
 /// The users beside the owner who may put another folder in the place of the state folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +25,15 @@ enum Others {
 }
 
 /// Checks every folder above this one, by its name and where links lead. One to which every user may write is refused. One to which a group
-/// or another user may write is logged: the group may be the user's own, and the owner of a mounted folder says little.
+/// or another user may write is logged: the group may be the user's own, and the owner of a mounted folder says little. A link that another
+/// user has put into a folder as `/tmp` is refused, since it leads where they want.
 ///
 /// # Errors
-/// When every user may write to a folder above this one, or a folder cannot be looked at.
+/// When every user may write to a folder above this one, a link on the way is another user's, or a folder cannot be looked at.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let ours = rustix::process::geteuid().as_raw();
-    for folder in above(path)? {
-        let known = match std::fs::metadata(&folder) {
+    for folder in above(path, ours)? {
+        let known = match fs::metadata(&folder) {
             Ok(known) => known,
             // It is made with the state folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -59,17 +63,75 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the folders above this one: those of its name, and those where links lead.
-fn above(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
+/// Returns the folders above this one: those of its name, and those through which links lead.
+fn above(path: &Path, ours: u32) -> io::Result<BTreeSet<PathBuf>> {
     let path = std::path::absolute(path)?;
     let mut all: BTreeSet<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
-    // Of a folder that is not there yet, where the nearest one above it is.
-    let mut nearest = path.ancestors();
-    if let Some((known, real)) = nearest.find_map(|at| Some((at, at.canonicalize().ok()?))) {
-        let itself = usize::from(known == path);
-        all.extend(real.ancestors().skip(itself).map(Path::to_owned));
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    // The names that are still to be looked up, the next one last.
+    let mut names = names_of(&path);
+    while let Some(name) = names.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(name);
+        all.insert(std::mem::replace(&mut at, next));
+        let known = match fs::symlink_metadata(&at) {
+            Ok(known) => known,
+            // It is made with the state folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if !known.is_symlink() {
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            let why = format!("{} is one of too many links", at.display());
+            return Err(io::Error::other(why));
+        }
+        let target = fs::read_link(&at)?;
+        let link = at.clone();
+        at.pop();
+        refuse_foreign_link(&link, &known, &fs::metadata(&at)?, ours)?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        names.extend(names_of(&target));
     }
     Ok(all)
+}
+
+/// Returns the names in the path, the first one last.
+fn names_of(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev();
+    let names = names.filter_map(|part| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    names.collect()
+}
+
+/// Refuses a link that neither root nor this user has put into a folder in which every user or a group may make entries.
+fn refuse_foreign_link(
+    link: &Path,
+    known: &Metadata,
+    folder: &Metadata,
+    ours: u32,
+) -> io::Result<()> {
+    let uid = known.uid();
+    let is_shared = folder.mode() & STICKY != 0 && folder.mode() & (BY_ALL | BY_GROUP) != 0;
+    if !is_shared || uid == 0 || uid == ours {
+        return Ok(());
+    }
+    let why = format!(
+        "{} is a link of another user (uid {uid}, and this is uid {ours}), who decides where it leads: remove it, or name the folder that is \
+         meant by its own path",
+        link.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 /// Returns who else may replace what is in this folder; `None` for nobody but its owner and root.
@@ -88,8 +150,8 @@ fn others(known: &Metadata, ours: u32) -> Option<Others> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 
     use super::*;
     use crate::state_folder::StateFolder;
@@ -138,5 +200,48 @@ mod tests {
         // One that exists already is refused, too.
         set(0o777);
         assert!(StateFolder::open(&state).is_err());
+    }
+
+    #[test]
+    fn a_link_of_another_user_in_a_folder_of_all_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["shared", "elsewhere"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        fs::set_permissions(path("shared"), Permissions::from_mode(0o1777)).unwrap();
+        let link = path("shared/link");
+        symlink(path("elsewhere"), &link).unwrap();
+        // One's own is followed, also by way of another.
+        let through = path("through");
+        symlink("shared/link/../elsewhere", &through).unwrap();
+        for state in [link.join("state"), through.join("state")] {
+            StateFolder::open(&state).unwrap();
+        }
+        // Only root can make one of another user.
+        if lchown(&link, Some(65_534), None).is_err() {
+            return;
+        }
+        let new = link.join("new");
+        for state in [&new, &link.join("state"), &through.join("state"), &link] {
+            let refused = StateFolder::open(state).unwrap_err().to_string();
+            assert!(
+                refused.contains(&link.display().to_string()) && refused.contains("uid 65534"),
+                "{refused}"
+            );
+        }
+        assert!(!path("elsewhere/new").exists(), "nothing was made");
+        // Where a link leads by way of a folder to which every user may write, each link of it counts.
+        fs::remove_file(&link).unwrap();
+        fs::create_dir(path("open")).unwrap();
+        symlink(path("elsewhere"), path("open/second")).unwrap();
+        symlink(path("open/second"), path("first")).unwrap();
+        fs::set_permissions(path("open"), Permissions::from_mode(0o777)).unwrap();
+        let refused = StateFolder::open(&path("first/state")).unwrap_err();
+        assert!(refused.to_string().contains("chmod o-w"), "{refused}");
+        // Links in a circle lead nowhere.
+        symlink(path("b"), path("a")).unwrap();
+        symlink(path("a"), path("b")).unwrap();
+        assert!(StateFolder::open(&path("a/state")).is_err());
     }
 }

@@ -6,7 +6,7 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
 use serde_json::{Value, json};
 
-use super::{COMMENT, ENTERED, Team, TeamAct, digest_of};
+use super::{COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
 use crate::audit::{Entry, Event};
 use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Durability, Row, StoreError};
@@ -14,7 +14,8 @@ use crate::{Record, RecordError, associated_data};
 
 /// An act, judged: the row as it will be.
 pub(super) struct Judged {
-    pub(super) change: Change,
+    /// `None` where the act changes nothing, as a repeated claim.
+    pub(super) change: Option<Change>,
     pub(super) team: Team,
     pub(super) notices: Vec<Notice>,
     pub(super) has_ended: bool,
@@ -55,9 +56,19 @@ impl Record {
             Err(denied) => return Ok(Err(denied)),
         };
         let mut next = team.clone();
+        let is_claim = matches!(act, TeamAct::Claim | TeamAct::TakeOver);
+        if is_claim && quorum == team.quorum {
+            return Ok(Ok(Judged {
+                change: None,
+                team: next,
+                notices,
+                has_ended: false,
+            }));
+        }
         if let Some(text) = act.text() {
-            next.comments
-                .push(self.sealed(&row.id, COMMENT, by.person, text)?);
+            let sealed = self.sealed(&row.id, COMMENT, by.person, text)?;
+            let is_note = !matches!(act, TeamAct::Comment { .. });
+            next.comments.push(Sealed { is_note, ..sealed });
         }
         let is_new = matches!(act, TeamAct::Fill { .. })
             && quorum.version() != team.quorum.version()
@@ -175,7 +186,7 @@ impl Record {
             )
         };
         Ok(Ok(Judged {
-            change,
+            change: Some(change),
             team: next,
             notices,
             has_ended,

@@ -172,16 +172,19 @@ fn of_call(
 }
 
 impl Record {
-    /// Writes an event of the rules into the audit, with those who approved the call that it is about.
+    /// Writes an event of the rules into the audit, with those who approved the call that it is about, and the number of events like it
+    /// that were left out before it.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn note_rules(&self, event: &RulesEvent) -> Result<(), RecordError> {
+    pub async fn note_rules(&self, event: &RulesEvent, left_out: u64) -> Result<(), RecordError> {
         let question = match event.question() {
             Some(id) => self.find(id).await?,
             None => None,
         };
         let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
-        self.note(event.entry(self.now(), by)).await
+        let left_out = Some(left_out).filter(|&count| count > 0);
+        let entry = event.entry(self.now(), by);
+        self.note(entry.with_some("leftOut", left_out)).await
     }
 }

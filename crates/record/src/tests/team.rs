@@ -14,7 +14,7 @@ use mcp_elicit_policy::schedule::Escalation;
 
 use super::*;
 use crate::store::Sqlite;
-use crate::team::{Acted, Team, TeamAct, TeamCaller};
+use crate::team::{Acted, MAX_COMMENTS, MAX_NOTES, Team, TeamAct, TeamCaller};
 
 /// Those in group `ops` now; `lee` leads.
 struct Ops(BTreeSet<&'static str>);
@@ -372,6 +372,69 @@ async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
     let declined = told.iter().find(|event| event["event"] == "declined");
     let declined = declined.unwrap();
     assert!(declined["rule"] == "deploys" && declined["approval"] == true);
+}
+
+#[tokio::test]
+async fn one_who_writes_much_leaves_room_for_the_others() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    let enough = Ops(BTreeSet::from(["ada", "bob", "cy", "dan"]));
+    let act = async |act: TeamAct<'_>, person: &str| {
+        let acted = record.act(&id, act, by(person), &enough).await.unwrap();
+        matches!(acted, Acted::Done(..))
+    };
+    let hand = |to: &str| TeamAct::Delegate {
+        to: Addressee::Person(to.to_owned()),
+        note: "you know it",
+    };
+    // The caller, whom the rule excludes, and one who is asked.
+    for person in ["cy", "ada"] {
+        for _ in 0..MAX_COMMENTS {
+            assert!(act(TeamAct::Comment { text: "hm" }, person).await);
+        }
+        assert!(!act(TeamAct::Comment { text: "hm" }, person).await);
+    }
+    assert!(act(TeamAct::Comment { text: "why?" }, "bob").await);
+    // Notes are counted by themselves.
+    for _ in 0..MAX_NOTES {
+        assert!(act(hand("bob"), "ada").await);
+        assert!(act(hand("ada"), "bob").await);
+    }
+    assert!(!act(hand("bob"), "ada").await);
+    assert!(act(TeamAct::Comment { text: "why?" }, "bob").await);
+    // Who has written all of theirs still ends it, with a reason.
+    let note = Some("no");
+    assert!(act(TeamAct::Decline { note }, "ada").await);
+}
+
+#[tokio::test]
+async fn what_one_person_repeats_is_written_so_often_a_minute() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    let act = async |act: TeamAct<'_>, person: &str| {
+        record.act(&id, act, by(person), &ops()).await.unwrap()
+    };
+    let first = record.find(&id).await.unwrap().unwrap();
+    for _ in 0..100 {
+        let claimed = act(TeamAct::Claim, "ada").await;
+        assert!(matches!(claimed, Acted::Done(..)));
+        assert_eq!(denied(&act(TeamAct::Claim, "bob").await), Denied::Claimed);
+    }
+    let claimed = record.find(&id).await.unwrap().unwrap();
+    assert_eq!(
+        claimed.lifecycle.version(),
+        first.lifecycle.renewed().version()
+    );
+    assert_eq!(denied(&act(TeamAct::Claim, "cy").await), Denied::IsCaller);
+    let told = events(&record).await;
+    let of = |word: &str, by: &str| {
+        let some = told.iter();
+        some.filter(|event| event["event"] == word && event["by"] == by)
+            .count()
+    };
+    assert_eq!(of("claimed", "person:ada"), 1);
+    assert_eq!(of("act-refused", "person:bob"), 30);
+    assert_eq!(of("act-refused", "person:cy"), 1);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-import { clip } from "./check/message.js";
+import { clip, count } from "./check/message.js";
 import { isObject, oddKey, TEXT } from "./check/parse.js";
 import type { Defect } from "./types.js";
 
@@ -91,10 +91,11 @@ export function explain(defect: Defect, requestedSchema: unknown): string {
     case "unsupported-format":
       return `\`${clip(`${value}`)}\` is not a format of elicitation: use email, uri, date or date-time, or a \`pattern\``;
     case "impossible-range":
-      if (key === "minLength") return `no text has at least ${first} and at most ${second} characters`;
+      if (key === "minLength") return `no text has at least ${count(first as number)} and at most ${count(second as number)} characters`;
       if (key === "minItems") {
         const most = isObject(field) ? field["maxItems"] : undefined;
-        return typeof most === "number" && Number(first) > most ? `no selection has at least ${first} and at most ${second}` : `no selection has ${first} of ${second} options`;
+        const [wanted, possible] = [count(first as number), count(second as number)];
+        return typeof most === "number" && Number(first) > most ? `no selection has at least ${wanted} and at most ${possible}` : `no selection has ${wanted} of ${possible} options`;
       }
       if (key !== "const") return `no ${type === "integer" ? "whole number" : "number"} is between ${first} and ${second} as asked`;
       if (first) return `the only value allowed breaks another rule: ${first}`;

@@ -523,7 +523,7 @@ impl McpEndpoint {
             None => Err(Box::new(refusal(
                 StatusCode::NOT_FOUND,
                 -32600,
-                "no such session",
+                "no such session: open one with `initialize`",
             ))),
         }
     }

@@ -45,7 +45,8 @@ const RULES: Readonly<Record<RuleCode, string>> = {
 /** Says what a rule wants, as the Rust crate does, without the field's name. */
 export function message(rule: RuleCode, limit: Json = null): string {
   if (rule === "minLength" && limit === 1) return "must not be empty";
-  let value = `${limit}`;
+  const counts = /^m..(Length|Items)$/.test(rule);
+  let value = counts ? count(limit as number) : `${limit}`;
   if (rule === "type" || rule === "format") value = SORTS[value as keyof typeof SORTS];
   if (rule === "const") value = JSON.stringify(limit);
   if (Array.isArray(limit)) {
@@ -54,7 +55,12 @@ export function message(rule: RuleCode, limit: Json = null): string {
   }
   // A pattern may hold what a replacement text would take for a sign.
   const text = RULES[rule].replace("{}", () => value);
-  return limit === 1 && /(Length|Items)$/.test(rule) ? text.slice(0, -1) : text;
+  return limit === 1 && counts ? text.slice(0, -1) : text;
+}
+
+/** A count with all of its digits: a number above 2^53 that is printed as it is ends in zeros. */
+export function count(value: number): string {
+  return `${BigInt(value)}`;
 }
 
 /** Makes a violation of a field. */

@@ -1,0 +1,109 @@
+//! Refusals that anybody can cause at will: the audit and the log have so many a minute, and how many were left out.
+
+use std::sync::{Mutex, PoisonError};
+
+use indexmap::IndexMap;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::rate::RateWindow;
+
+/// The most refusals of one kind that are written down in a minute.
+pub const A_MINUTE: usize = 30;
+
+/// The most people of whom refusals are counted at once.
+const MOST_PEOPLE: usize = 1_000;
+
+/// The refusals of one kind.
+pub struct Refusals(Mutex<Counted>);
+
+impl std::fmt::Debug for Refusals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Refusals").finish_non_exhaustive()
+    }
+}
+
+struct Counted {
+    most: usize,
+    written: RateWindow<Timestamp>,
+    left_out: u64,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self::at_most(A_MINUTE)
+    }
+}
+
+impl Refusals {
+    /// Has so many written down in a minute.
+    pub fn at_most(most: usize) -> Self {
+        Self(Mutex::new(Counted {
+            most,
+            written: RateWindow::default(),
+            left_out: 0,
+        }))
+    }
+
+    /// Counts one more that is to be written down. Returns the number of those before it that were left out; `None` where it is one of them.
+    pub fn count(&self, now: Timestamp) -> Option<u64> {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = counted.most;
+        let admitted = counted.written.admit(most, now, |at| now.since(at));
+        if admitted.is_err() {
+            counted.left_out = counted.left_out.saturating_add(1);
+            return None;
+        }
+        Some(std::mem::take(&mut counted.left_out))
+    }
+}
+
+/// The refusals of each person, who has so many a minute for themselves.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalsOfEach(Mutex<IndexMap<String, Refusals>>);
+
+impl RefusalsOfEach {
+    /// Counts one more of this person, as [`Refusals::count`] does. Of too many people, those who came first are counted anew.
+    pub(crate) fn count(&self, person: &str, now: Timestamp) -> Option<u64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = all.get(person) {
+            return own.count(now);
+        }
+        if all.len() >= MOST_PEOPLE {
+            all.shift_remove_index(0);
+        }
+        all.entry(person.to_owned()).or_default().count(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_a_minute_are_written_down_and_the_next_says_how_many_were_not() {
+        let refusals = Refusals::default();
+        let at = Timestamp::from_millis;
+        for _ in 0..A_MINUTE {
+            assert_eq!(refusals.count(at(1_000)), Some(0));
+        }
+        for _ in 0..5 {
+            assert_eq!(refusals.count(at(60_999)), None);
+        }
+        assert_eq!(refusals.count(at(61_000)), Some(5));
+        assert_eq!(refusals.count(at(61_000)), Some(0));
+    }
+
+    #[test]
+    fn each_person_has_a_number_of_their_own() {
+        let refusals = RefusalsOfEach::default();
+        let at = Timestamp::from_millis(1_000);
+        for _ in 0..A_MINUTE {
+            assert_eq!(refusals.count("ada", at), Some(0));
+        }
+        assert_eq!(refusals.count("ada", at), None);
+        assert_eq!(refusals.count("bob", at), Some(0));
+        for number in 0..2 * MOST_PEOPLE {
+            assert_eq!(refusals.count(&number.to_string(), at), Some(0));
+        }
+        assert_eq!(refusals.0.lock().unwrap().len(), MOST_PEOPLE);
+    }
+}
