@@ -137,7 +137,7 @@ use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
-pub use hand_back::HANDED_BACK;
+pub use hand_back::{HANDED_BACK, NOT_CALLED};
 use hold_timers::HoldTimers;
 use incoming::ClientFrame;
 pub use learned::Learned;

@@ -9,7 +9,7 @@ use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::{Control, FieldView, sanitize};
-use mcp_elicit_relay::HANDED_BACK;
+use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::model::ErrorData;
 
 use super::events::past;
@@ -138,10 +138,32 @@ fn is_handed_back(error: &ErrorData) -> bool {
     data.is_some_and(|data| data[HANDED_BACK] == true)
 }
 
+/// Returns why a gateway did not call the server, for an error of the gateway's.
+fn not_called(error: &ErrorData) -> Option<&str> {
+    error.data.as_ref()?[NOT_CALLED].as_str()
+}
+
+/// Returns `true` if this came from a gateway that handed the call back or did not call the server: advice on the tool's arguments does
+/// not help.
+pub(super) fn is_of_gateway(got: &Result<Got, CallError>) -> bool {
+    match got {
+        Ok(got) => got.is_handed_back() || got.not_called().is_some(),
+        Err(CallError::Server(error)) => is_handed_back(error) || not_called(error).is_some(),
+        Err(_) => false,
+    }
+}
+
 fn called(error: CallError, refusal: Option<Action>) -> Failure {
     match error {
         CallError::Server(error) if is_handed_back(&error) => {
             Failure::handed_back(one_line(&error.message))
+        }
+        CallError::Server(error) if not_called(&error).is_some() => {
+            let said = one_line(&error.message);
+            match not_called(&error) {
+                Some("declined") => Failure::declined(said),
+                Some(_) | None => Failure::refused(said),
+            }
         }
         CallError::Server(error) => match refusal {
             Some(action) => Failure::declined(format!(

@@ -263,8 +263,7 @@ impl Open<'_> {
         }
         let asked = self.asked();
         let is_approval = asked.is_approval();
-        let leave = asked_for(query, "leave")
-            .filter(|_| typed || asked.others_needed() > 0);
+        let leave = asked_for(query, "leave").filter(|_| typed || asked.others_needed() > 0);
         let leaving = leave.and_then(|act| {
             let mut leavings = asked.leavings().into_iter();
             leavings.find(|leaving| leaving.act == act)

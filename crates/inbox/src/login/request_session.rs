@@ -318,6 +318,7 @@ impl Gate {
     }
 
     /// Returns a page that says why there is no login, and leads to another.
+    #[cfg(feature = "teams")]
     pub(super) fn try_again(&self, status: StatusCode, head: &str, line: String) -> Response {
         let notice = Notice {
             head: head.to_owned(),

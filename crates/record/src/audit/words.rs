@@ -37,7 +37,11 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     let digest = |name: &str| word(name).chars().take(8).collect::<String>();
     if is_there("digest") {
         let is_kept = entry["event"] == "rules-rejected";
-        let before = if is_kept { "  rules kept: " } else { "  rules " };
+        let before = if is_kept {
+            "  rules kept: "
+        } else {
+            "  rules "
+        };
         said.extend([before, &*digest("digest")]);
     }
     if is_there("before") {
