@@ -23,7 +23,7 @@ pub use channels::ConfiguredChannels;
 pub use channels::channel_defects;
 pub use error::ConfigError;
 pub use file::retention;
-pub use login::{LoginError, login_issuer};
+pub use login::{LoginError, login_issuer, server_names};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use restart_settings::RestartSettings;
 pub use secret::SecretText;

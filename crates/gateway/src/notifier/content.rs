@@ -13,7 +13,7 @@ use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::Team;
-use mcp_elicit_record::timeline::TimelineKind;
+use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use serde_json::Value;
 
 use crate::runtime::Links;
@@ -84,6 +84,43 @@ fn form_texts(params: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
+/// Returns the name that others read of a person of the file, else the name by which the record knows them.
+fn shown(people: &People, name: &str) -> String {
+    let entry = people.people.get(name);
+    let shown = entry.and_then(|entry| entry.name.as_deref());
+    shown.unwrap_or(name).to_owned()
+}
+
+/// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
+fn actors(people: &People, by: &str) -> String {
+    let names = by.split(", ").map(|actor| match actor.split_once(':') {
+        Some(("person", name)) => shown(people, name),
+        _ => actor.to_owned(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns those who had agreed to the answers that other answers have replaced; none where nothing was replaced.
+fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
+    let (mut agreed, mut dropped) = (Vec::new(), Vec::new());
+    for event in timeline {
+        let by = event.by.as_deref();
+        let person = by
+            .and_then(|by| by.strip_prefix("person:"))
+            .map(str::to_owned);
+        match event.kind {
+            TimelineKind::Edited => {
+                dropped = std::mem::take(&mut agreed);
+                agreed.extend(person);
+                dropped.retain(|name| !agreed.contains(name));
+            }
+            TimelineKind::Filled | TimelineKind::Confirmed => agreed.extend(person),
+            _ => {}
+        }
+    }
+    dropped
+}
+
 /// Questions of the record as channels may know them.
 pub(super) struct Summaries {
     record: Arc<Record>,
@@ -129,8 +166,14 @@ impl Summaries {
             })
     }
 
-    /// Returns a question as channels may know it. Answers and comments are not part of it.
-    pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
+    /// Returns a question as channels may know it, with people by their names in the file. Answers and comments are not part of it.
+    pub(super) fn of(
+        &self,
+        row: &Row,
+        people: &People,
+        link: String,
+        now: Timestamp,
+    ) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
         let params = params(row);
@@ -138,7 +181,9 @@ impl Summaries {
         let message = params["message"].as_str().unwrap_or(&row.body.message);
         let delegates = quorum.delegates();
         let addressed = quorum.addressees().iter().chain(delegates);
-        let last = row.timeline().pop();
+        let timeline = row.timeline();
+        let named = |names: &[String]| names.iter().map(|name| shown(people, name)).collect();
+        let last = timeline.last();
         let ending = last.map(|last| (event_of(last.kind), last));
         let ending = ending.filter(|(event, _)| event.is_end());
         let caller = &team.caller;
@@ -160,17 +205,61 @@ impl Summaries {
             address: params["url"].as_str().map(str::to_owned),
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),
-            claimed_by: quorum.claimed_by(now).map(str::to_owned),
+            agreed: named(quorum.votes()),
+            dropped: named(&dropped(&timeline)),
+            claimed_by: quorum.claimed_by(now).map(|name| shown(people, name)),
             needs_page: self.needs_page(row, team),
             is_approval: team.is_approval,
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {
                 event,
-                by: last.by.map(|by| by.replace("person:", "")),
+                by: last.by.as_deref().map(|by| actors(people, by)),
                 at: last.at,
             }),
             link,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_whose_answers_were_replaced_are_named_and_nobody_else() {
+        let happened = |kind, person: &str| TimelineEvent {
+            kind,
+            at: Timestamp::from_millis(1),
+            by: Some(format!("person:{person}")),
+            to: None,
+            through: None,
+            edited: Vec::new(),
+        };
+        let filled = happened(TimelineKind::Filled, "ada");
+        let confirmed = happened(TimelineKind::Confirmed, "bob");
+        let eve = happened(TimelineKind::Edited, "eve");
+        let own = happened(TimelineKind::Edited, "ada");
+        for (timeline, names) in [
+            (vec![filled.clone(), confirmed.clone()], vec![]),
+            (
+                vec![filled.clone(), confirmed.clone(), eve.clone()],
+                vec!["ada", "bob"],
+            ),
+            // Who enters other answers of their own has dropped nobody else's.
+            (vec![filled.clone(), own.clone()], vec![]),
+            (vec![filled, eve, confirmed, own], vec!["eve", "bob"]),
+        ] {
+            assert_eq!(dropped(&timeline), names);
+        }
+    }
+
+    #[test]
+    fn people_are_named_as_in_the_file() {
+        let file =
+            "[people.bob]\nname = \"Bob the Builder\"\n[people.ada]\nmail = \"ada@example.com\"\n";
+        let rules = mcp_elicit_policy::rules::Rules::parse(file).unwrap();
+        let named = actors(rules.people(), "person:bob, person:ada, timer");
+        assert_eq!(named, "Bob the Builder, ada, timer");
     }
 }
