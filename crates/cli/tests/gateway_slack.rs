@@ -328,7 +328,7 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
         ),
     ] {
         gateway.read_again(&format!("{refusing}{RULES}{table}"));
-        let said = gateway.wait_to_say("stay as they are");
+        let said = gateway.wait_to_say("was not applied");
         let said = if said.contains(why) {
             said
         } else {

@@ -532,7 +532,7 @@ fn approval_note(row: &Row) -> Option<String> {
     let line = match row.lifecycle.phase() {
         Phase::Answered => "The call was approved.",
         Phase::Declined => "The call was declined: its server never heard of it.",
-        Phase::TimedOut => "Nobody approved the call in time: its server never heard of it.",
+        Phase::TimedOut => "The call was not approved in time: its server never heard of it.",
         Phase::Asked | Phase::Shown | Phase::Cancelled | Phase::Withdrawn | Phase::Failed => {
             return None;
         }

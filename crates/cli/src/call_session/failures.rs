@@ -13,6 +13,7 @@ use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::model::ErrorData;
 
 use super::events::past;
+use super::request::Got;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::step_up::{missing_scopes, parameter};
 

@@ -313,7 +313,10 @@ impl Asked {
 
     /// Returns what the reader does next, and what others must do then.
     pub(super) fn next_step(&self) -> String {
-        self.phrases().next_step(self.send(), self.others_needed())
+        let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
+        let dropped = entered.map(|entered| entered.by.as_str());
+        self.phrases()
+            .next_step(self.send(), dropped, self.others_needed())
     }
 
     /// Returns `true` if the reader may dismiss the question.

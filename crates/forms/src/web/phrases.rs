@@ -42,6 +42,8 @@ pub(super) struct Phrases {
     pub then: [&'static str; 2],
     /// The button that sends what was reviewed in place of what another person entered.
     pub send_instead: &'static str,
+    /// The parts, before and after a name, of the sentence that says what is dropped then.
+    pub dropped: [&'static str; 2],
     /// Says what a decline does where several people must agree.
     pub declined_for_all: &'static str,
     /// Stands in place of a value where there is none.
@@ -77,6 +79,7 @@ const QUESTION: Phrases = Phrases {
     send_first: "Enter these answers",
     then: ["confirm", "exactly the same answers"],
     send_instead: "Enter these answers instead",
+    dropped: ["Agreement with what", "entered then no longer counts."],
     declined_for_all: "The server is told no, and the question ends for everyone.",
     change: "Change answers",
     none: "no answer",
@@ -110,6 +113,7 @@ const APPROVAL: Phrases = Phrases {
     send_first: "Approve",
     then: ["approve", "exactly the same arguments"],
     send_instead: "Approve these arguments instead",
+    dropped: ["Approvals of what", "approved then no longer count."],
     declined_for_all: "The call ends for everyone, and its server never hears of it.",
     change: "Change arguments",
     none: "left out",
@@ -122,14 +126,17 @@ impl Phrases {
         if is_approval { &APPROVAL } else { &QUESTION }
     }
 
-    /// Returns what the button with this label starts, and what so many others must do then.
-    pub(super) fn next_step(&self, send: &str, others: u8) -> String {
+    /// Returns what the button with this label starts, and what so many others must do then. `by` has entered what it replaces.
+    pub(super) fn next_step(&self, send: &str, by: Option<&str>, others: u8) -> String {
         let [agree, same] = self.then;
         let people = match others {
             1 => "One more person".to_owned(),
             others => format!("{others} more people"),
         };
-        format!("Press {send}. {people} must then {agree} {same}.")
+        let [before, after] = self.dropped;
+        let dropped = by.map(|by| format!(" {before} {by} {after}"));
+        let dropped = dropped.unwrap_or_default();
+        format!("Press {send}.{dropped} {people} must then {agree} {same}.")
     }
 }
 

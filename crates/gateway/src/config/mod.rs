@@ -20,7 +20,7 @@ use serde::Deserialize;
 pub use auth::{Auth, ProxyAuth};
 pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
-pub use channels::channel_defects;
+pub use channels::add_channel_defects;
 pub use error::ConfigError;
 pub use file::retention;
 pub use login::{LoginError, login_issuer, server_names};

@@ -222,7 +222,7 @@ fn in_words(channel: &str) -> &str {
     match channel {
         "slack" => "Slack",
         "teams" => "Teams",
-        "push" => "a notification of the browser",
+        "push" => "a browser notification",
         other => other,
     }
 }
