@@ -205,11 +205,11 @@ mod tests {
             ),
             (
                 json!({"event": "shown", "server": "s", "target": "t", "rule": "r", "principal": "key-1", "to": "person:ada"}),
-                "shown    s / t  rule r  called by key-1  to person:ada",
+                "shown      s / t  rule r  called by key-1  to person:ada",
             ),
             (
                 json!({"event": "notified", "to": "group:ops", "channel": "slack", "by": "timer"}),
-                "notified  to group:ops  by timer  through slack",
+                "notified   to group:ops  by timer  through slack",
             ),
             (
                 json!({"event": "rules-loaded", "digest": "0123456789ab", "restart": ["`listen`", "[channels.push]"], "by": "owner"}),

@@ -136,7 +136,7 @@ impl Phrases {
         let [before, after] = self.dropped;
         let dropped = by.map(|by| format!(" {before} {by} {after}"));
         let dropped = dropped.unwrap_or_default();
-        format!("Press {send}.{dropped} {people} must then {agree} {same}.")
+        format!("Press “{send}”.{dropped} {people} must then {agree} {same}.")
     }
 }
 
