@@ -202,7 +202,11 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
 
     let deploy = ada.asked(&inbox, "").await;
     let page = ada.fill(&deploy, "f0=0&f1=first", "first").await;
-    assert!(page.text.contains("1 of them so far"), "{}", page.text);
+    assert!(
+        page.text.contains("You have agreed. 1 more must agree."),
+        "{}",
+        page.text
+    );
     let again = ada.get(&deploy).await;
     assert!(
         !again.text.contains("name=\"digest\""),

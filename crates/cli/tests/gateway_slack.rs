@@ -274,7 +274,7 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     );
 
     let changed = workspace.calls("chat.update", 2).await;
-    for (call, words) in changed.iter().zip(["Answered by ada", "Answered by bob"]) {
+    for (call, words) in changed.iter().zip(["Approved by ada", "Answered by bob"]) {
         assert!(call.to_string().contains(words), "{words}: {call}");
         assert!(!call.to_string().contains("decline"), "{call}");
     }

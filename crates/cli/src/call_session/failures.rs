@@ -342,3 +342,46 @@ fn with_output(failure: Failure, stderr: &[String], stray_line: Option<&str>) ->
 fn one_line(text: &str) -> String {
     sanitize::line(text, 500)
 }
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ErrorCode};
+    use serde_json::json;
+
+    use super::*;
+
+    fn result(of_gateway: bool, why: &str) -> Got {
+        let mark = if of_gateway { NOT_CALLED } else { "other" };
+        let result: CallToolResult = serde_json::from_value(json!({
+            "content": [{"type": "text", "text": "Not done"}], "isError": true, "_meta": {mark: why},
+        }))
+        .expect("a result");
+        Got::Tool(result)
+    }
+
+    #[test]
+    fn a_call_that_a_gateway_did_not_make_gets_no_advice_on_arguments() {
+        for why in ["declined", "timed-out", "refused", "failed"] {
+            let got = result(true, why);
+            assert_eq!(got.not_called(), Some(why));
+            assert!(is_of_gateway(&Ok(got)));
+        }
+        assert!(!is_of_gateway(&Ok(result(false, "declined"))));
+    }
+
+    #[test]
+    fn an_error_of_the_gateway_is_told_in_its_words_and_a_decline_is_no_error() {
+        for (why, exit) in [
+            ("declined", Exit::Declined),
+            ("timed-out", Exit::Refused),
+            ("refused", Exit::Refused),
+        ] {
+            let data = Some(json!({NOT_CALLED: why}));
+            let error = ErrorData::new(ErrorCode(-32000), "Not done: no", data);
+            assert!(is_of_gateway(&Err(CallError::Server(error.clone()))));
+            let failure = called(CallError::Server(error), None);
+            assert_eq!(failure.exit(), exit);
+            assert_eq!(failure.message(), "Not done: no");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, value_parser};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_record::store::outbox::Notification;
 use mcp_elicit_record::{Record, RecordError};
@@ -228,7 +229,7 @@ async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What became of a message that was to be sent again.
+/// The outcome for a message that was to be sent again.
 enum Retried {
     /// The gateway sends it.
     Queued,
@@ -268,7 +269,10 @@ async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failur
         return Ok(false);
     }
     let row = record.find(&message.question).await.map_err(broken)?;
-    Ok(row.is_some_and(|row| !row.lifecycle.is_open()))
+    let is_due = |at: Timestamp| at <= record.now();
+    Ok(row.is_some_and(|row| {
+        !row.lifecycle.is_open() || row.lifecycle.deadline().is_some_and(is_due)
+    }))
 }
 
 /// A recipient is a name of the file; its address is in no record.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use mcp_elicit_client::connection::Target;
 
 use super::{demo_gateway, in_order};
@@ -16,7 +16,7 @@ use crate::output;
 
 /// See it work: a server asks where to deploy, and you answer; with `--team`, two people do
 #[derive(Debug, Args)]
-#[group(id = "kept", multiple = false, args = ["team", "issuer"])]
+#[command(group = ArgGroup::new("kept").args(["team", "issuer"]))]
 pub(crate) struct DemoArgs {
     /// Show the gateway: the client cannot ask, and the question waits in an inbox
     #[arg(long)]

@@ -91,6 +91,14 @@ fn shown(people: &People, name: &str) -> String {
     shown.unwrap_or(name).to_owned()
 }
 
+/// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks for pages.
+fn plain_message(message: &str, approval_by: Option<&String>) -> String {
+    match approval_by {
+        Some(rule) => message.replacen(&format!("`{rule}`"), rule, 1),
+        None => message.to_owned(),
+    }
+}
+
 /// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
 fn actors(people: &People, by: &str) -> String {
     let names = by.split(", ").map(|actor| match actor.split_once(':') {
@@ -198,7 +206,7 @@ impl Summaries {
                 subject: caller.subject.clone(),
                 name: caller.name.clone(),
             },
-            message: message.to_owned(),
+            message: plain_message(message, team.is_approval.then_some(&team.rule)),
             arguments: self.record.arguments(row),
             form: form.map(Arc::new),
             form_texts: form_texts(&params),
@@ -252,6 +260,15 @@ mod tests {
         ] {
             assert_eq!(dropped(&timeline), names);
         }
+    }
+
+    #[test]
+    fn only_the_message_of_an_approval_loses_its_markup() {
+        let message = "The rule `deletions` requires approval.";
+        let plain = "The rule deletions requires approval.";
+        let rule = "deletions".to_owned();
+        assert_eq!(plain_message(message, Some(&rule)), plain);
+        assert_eq!(plain_message(message, None), message);
     }
 
     #[test]

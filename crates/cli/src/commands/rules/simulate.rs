@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mcp_elicit_core::wire::{CallFrame, CallKind};
@@ -34,8 +34,7 @@ use crate::output;
 /// result that needs them is reported as unknown, with the missing facts. Questions still in the record (30 days by default)
 /// provide more facts.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-#[group(id = "calls", required = true, multiple = true, args = ["call", "audit"])]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("calls").required(true).args(["call", "audit"]))]
 pub(crate) struct SimulateArgs {
     /// The rules, in TOML; `-` is stdin
     #[arg(value_name = "FILE")]
