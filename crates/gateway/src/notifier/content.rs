@@ -6,6 +6,7 @@ use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::view;
+use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::quorum::State;
@@ -84,13 +85,6 @@ fn form_texts(params: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Returns the name that others read of a person of the file, else the name by which the record knows them.
-fn shown(people: &People, name: &str) -> String {
-    let entry = people.people.get(name);
-    let shown = entry.and_then(|entry| entry.name.as_deref());
-    shown.unwrap_or(name).to_owned()
-}
-
 /// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks for pages.
 fn plain_message(message: &str, approval_by: Option<&String>) -> String {
     match approval_by {
@@ -100,9 +94,9 @@ fn plain_message(message: &str, approval_by: Option<&String>) -> String {
 }
 
 /// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
-fn actors(people: &People, by: &str) -> String {
+fn actors(people: &DirectoryNow, by: &str) -> String {
     let names = by.split(", ").map(|actor| match actor.split_once(':') {
-        Some(("person", name)) => shown(people, name),
+        Some(("person", name)) => people.display_name(name),
         _ => actor.to_owned(),
     });
     names.collect::<Vec<_>>().join(", ")
@@ -135,15 +129,22 @@ pub(super) struct Summaries {
     questions: RecordQuestionStore,
     links: Arc<Links>,
     pages_only: Arc<PagesOnly>,
+    directory: Directory,
 }
 
 impl Summaries {
-    pub(super) fn new(record: Arc<Record>, links: Arc<Links>, pages_only: Arc<PagesOnly>) -> Self {
+    pub(super) fn new(
+        record: Arc<Record>,
+        links: Arc<Links>,
+        pages_only: Arc<PagesOnly>,
+        directory: Directory,
+    ) -> Self {
         Self {
             questions: RecordQuestionStore::new(record.clone()),
             record,
             links,
             pages_only,
+            directory,
         }
     }
 
@@ -174,14 +175,8 @@ impl Summaries {
             })
     }
 
-    /// Returns a question as channels may know it, with people by their names in the file. Answers and comments are not part of it.
-    pub(super) fn of(
-        &self,
-        row: &Row,
-        people: &People,
-        link: String,
-        now: Timestamp,
-    ) -> Option<Summary> {
+    /// Returns a question as channels may know it, with people by the names that others read. Answers and comments are not part of it.
+    pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
         let params = params(row);
@@ -190,7 +185,11 @@ impl Summaries {
         let delegates = quorum.delegates();
         let addressed = quorum.addressees().iter().chain(delegates);
         let timeline = row.timeline();
-        let named = |names: &[String]| names.iter().map(|name| shown(people, name)).collect();
+        let people = self.directory.now();
+        let named = |names: &[String]| {
+            let names = names.iter();
+            names.map(|name| people.display_name(name)).collect()
+        };
         let last = timeline.last();
         let ending = last.map(|last| (event_of(last.kind), last));
         let ending = ending.filter(|(event, _)| event.is_end());
@@ -215,14 +214,14 @@ impl Summaries {
             need: quorum.need().get(),
             agreed: named(quorum.votes()),
             dropped: named(&dropped(&timeline)),
-            claimed_by: quorum.claimed_by(now).map(|name| shown(people, name)),
+            claimed_by: quorum.claimed_by(now).map(|name| people.display_name(name)),
             needs_page: self.needs_page(row, team),
             is_approval: team.is_approval,
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {
                 event,
-                by: last.by.as_deref().map(|by| actors(people, by)),
+                by: last.by.as_deref().map(|by| actors(&people, by)),
                 at: last.at,
             }),
             link,
@@ -269,14 +268,5 @@ mod tests {
         let rule = "deletions".to_owned();
         assert_eq!(plain_message(message, Some(&rule)), plain);
         assert_eq!(plain_message(message, None), message);
-    }
-
-    #[test]
-    fn people_are_named_as_in_the_file() {
-        let file =
-            "[people.bob]\nname = \"Bob the Builder\"\n[people.ada]\nmail = \"ada@example.com\"\n";
-        let rules = mcp_elicit_policy::rules::Rules::parse(file).unwrap();
-        let named = actors(rules.people(), "person:bob, person:ada, timer");
-        assert_eq!(named, "Bob the Builder, ada, timer");
     }
 }

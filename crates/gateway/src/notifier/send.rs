@@ -151,10 +151,7 @@ impl Notifier {
         let Some(link) = self.summaries.link(&row.id) else {
             return Ok(Err(self.later(message, None, NO_INBOX)));
         };
-        let Some(summary) = self
-            .summaries
-            .of(&row, self.teams.rules().people(), link, now)
-        else {
+        let Some(summary) = self.summaries.of(&row, link, now) else {
             return failed("unreadable");
         };
         Ok(Ok(Notice {

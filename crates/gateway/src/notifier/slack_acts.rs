@@ -193,8 +193,7 @@ impl Acts for SlackActs {
         let Actable { row, person, .. } = self.actable(who, question, "look").await?;
         let (record, summaries) = (self.record(), &self.notifier.summaries);
         let link = summaries.link(&row.id).unwrap_or_default();
-        let rules = self.notifier.teams.rules();
-        let summary = summaries.of(&row, rules.people(), link, record.now());
+        let summary = summaries.of(&row, link, record.now());
         let summary = summary.ok_or_else(|| denied(Denied::NotAddressed))?;
         let seen = match record.mark_shown(&row.id).await {
             Ok(()) => record.mark_seen_by(&row.id, &person).await,

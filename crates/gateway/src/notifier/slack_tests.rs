@@ -83,18 +83,23 @@ impl Rig {
         let record = record();
         let pages_only = Arc::new(AtomicBool::new(false));
         let only = pages_only.clone();
+        let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
+        let logins = Arc::new(of_gateway.logins());
+        let directory = || {
+            let current = teams.clone();
+            let now = Arc::new(move || current.rules());
+            Directory::new(now, logins.clone(), String::new(), STALE, clock::now)
+        };
         let notifier = Notifier::new(
             record.clone(),
             teams.clone(),
             channels(&text, &rules),
             Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}"))),
             Arc::new(move || only.load(Ordering::Relaxed)),
+            directory(),
             None,
         );
-        let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
-        let (current, logins) = (teams.clone(), Arc::new(of_gateway.logins()));
-        let now = Arc::new(move || current.rules());
-        let directory = Directory::new(now, logins, String::new(), STALE, clock::now);
+        let directory = directory();
         let at = serve(notifier.slack_route(SlackPeople { directory, allow })).await;
         Some(Self {
             workspace,
