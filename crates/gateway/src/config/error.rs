@@ -284,8 +284,8 @@ fn meant(text: &str) -> Option<(String, String)> {
         (file::server_keys(), "in `[servers.NAME]`"),
     ];
     for (keys, place) in tables {
-        // Not where it stands: its keys are others.
-        let is_here = known().any(|name| keys.iter().any(|key| key == name));
+        // Some keys are of both.
+        let is_here = known().eq(keys.iter().map(String::as_str));
         if !is_here && keys.iter().any(|key| key == unknown) {
             return Some((names.to_owned(), format!(": it belongs {place}")));
         }
