@@ -101,15 +101,19 @@ impl Event {
         }
     }
 
-    /// Returns the words for people: `answered`, `timed out`.
-    pub const fn words(self) -> &'static str {
+    /// Returns the words for people: `answered`, `timed out`. `is_approval` says that a call waits for approval.
+    pub const fn words(self, is_approval: bool) -> &'static str {
         match self {
+            Self::Filled if is_approval => "another approval needed",
+            Self::Answered if is_approval => "approved",
+            Self::TimedOut if is_approval => "not approved in time",
+            Self::Failed if is_approval => "the call could not be made",
             Self::Asked => "decision needed",
             Self::Reminded => "reminder: decision needed",
             Self::Escalated => "escalated: decision needed",
             Self::Claimed => "claimed",
             Self::Delegated => "handed on to you: decision needed",
-            Self::Filled => "answers wait for confirmation",
+            Self::Filled => "confirmation needed",
             Self::Confirmed => "confirmed",
             Self::Answered => "answered",
             Self::Declined => "declined",
@@ -198,7 +202,7 @@ pub struct CallerSummary {
 pub struct Ending {
     /// The event that ended it.
     pub event: Event,
-    /// The person who ended it, by name; `None` where no person did.
+    /// The people who ended it, by the names that others see; `None` where no person did.
     pub by: Option<String>,
     /// The time.
     pub at: Timestamp,
@@ -233,6 +237,10 @@ pub struct Summary {
     pub addressed: Vec<String>,
     /// The number of people who must agree.
     pub need: u8,
+    /// The people who agree to the answers that were entered, by the names that others see; the first has entered them.
+    pub agreed: Vec<String>,
+    /// The people whose agreement no longer counts, since the first of `agreed` entered other answers.
+    pub dropped: Vec<String>,
     /// The person who has taken it on.
     pub claimed_by: Option<String>,
     /// `true` if answering needs a page: a young login, answers of others that are to be confirmed, or a question for one of several calls.

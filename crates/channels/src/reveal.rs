@@ -128,7 +128,7 @@ impl<'a> Revealed<'a> {
         let at = clock_text(ending.at, self.notice.at, zone);
         let by = ending.by.as_deref().filter(|_| self.has_question());
         let by = by.map(|by| sanitize::line(by, sanitize::LABEL));
-        let words = first_upper(ending.event.words());
+        let words = first_upper(ending.event.words(self.summary().is_approval));
         Some(match by {
             Some(by) => format!("{words} by {by} at {at}"),
             None => format!("{words} at {at}"),
@@ -149,10 +149,11 @@ impl<'a> Revealed<'a> {
     /// Returns the subject line. It has no word of the server's or the caller's, only the server's name in the configuration.
     pub fn subject(&self, zone: &TimeZone) -> String {
         let server = self.server();
-        let words = match &self.summary().ending {
-            Some(ending) => ending.event.words(),
-            None => self.notice.event.words(),
+        let event = match &self.summary().ending {
+            Some(ending) => ending.event,
+            None => self.notice.event,
         };
+        let words = event.words(self.summary().is_approval);
         match self.deadline(zone) {
             Some(deadline)
                 if self.notice.event.asks_to_act() && self.summary().ending.is_none() =>
@@ -166,28 +167,83 @@ impl<'a> Revealed<'a> {
     /// Returns the first sentence of a message, without a template.
     pub fn opening(&self) -> String {
         let server = self.server();
+        let is_approval = self.summary().is_approval;
         let need = match self.summary().need {
             0 | 1 => String::new(),
-            need => format!(" {need} people must agree."),
+            need => {
+                let act = if is_approval { "approve" } else { "agree" };
+                format!(" {need} people must {act}.")
+            }
         };
         match (self.notice.event, self.tool()) {
-            (Event::Filled, _) if self.summary().is_approval => {
-                format!("{server}: others have approved a call, which waits for you too.{need}")
-            }
-            (Event::Filled, _) => format!("{server}: answers wait for your confirmation.{need}"),
-            (event, tool) if event.asks_to_act() && self.summary().is_approval => match tool {
-                Some(tool) => {
-                    format!("A call of {tool} on {server} waits for approval.{need}")
-                }
+            (Event::Filled, _) => self.agreed_so_far(),
+            (event, tool) if event.asks_to_act() && is_approval => match tool {
+                Some(tool) => format!("A call to {tool} on {server} waits for approval.{need}"),
                 None => format!("A call on {server} waits for approval.{need}"),
             },
             (event, tool) if event.asks_to_act() => match tool {
                 Some(tool) => {
-                    format!("{server} asks for a decision during a call of {tool}.{need}")
+                    format!("{server} asks for a decision during a call to {tool}.{need}")
                 }
                 None => format!("{server} asks for a decision.{need}"),
             },
-            (event, _) => format!("{server}: {}.", event.words()),
+            (event, _) => format!("{server}: {}.", event.words(is_approval)),
+        }
+    }
+
+    /// Returns who has agreed to the answers that were entered last, whose agreement they ended, and how many others must agree.
+    fn agreed_so_far(&self) -> String {
+        let summary = self.summary();
+        let server = self.server();
+        let is_other = !summary.dropped.is_empty();
+        let form = summary.form.as_deref();
+        let is_plain = form.is_some_and(|form| form.fields().is_empty());
+        let first = summary.agreed.get(..1).unwrap_or_default();
+        let (by, agreement, act) = match summary.is_approval {
+            true if is_other => (first, "approval", "approve"),
+            true => (&*summary.agreed, "approval", "approve"),
+            false if is_plain => (&*summary.agreed, "agreement", "agree"),
+            false => (first, "agreement", "confirm"),
+        };
+        let by = self.people(by);
+        let by = by.unwrap_or_else(|| "another person".to_owned());
+        let did = match (summary.is_approval, is_other, self.tool()) {
+            (true, true, Some(tool)) => format!("approved other arguments for the call to {tool}"),
+            (true, true, None) => "approved other arguments for a call".to_owned(),
+            (true, false, Some(tool)) => format!("approved the call to {tool}"),
+            (true, false, None) => "approved a call".to_owned(),
+            (false, _, Some(tool)) if is_plain => format!("agreed in a call to {tool}"),
+            (false, _, None) if is_plain => "agreed".to_owned(),
+            (false, true, Some(tool)) => format!("entered other answers in a call to {tool}"),
+            (false, true, None) => "entered other answers".to_owned(),
+            (false, false, Some(tool)) => format!("entered answers in a call to {tool}"),
+            (false, false, None) => "entered answers".to_owned(),
+        };
+        let dropped = match (is_other, self.people(&summary.dropped)) {
+            (false, _) => String::new(),
+            (true, Some(names)) => format!(" The {agreement} of {names} no longer counts."),
+            (true, None) => format!(" The {agreement} before that no longer counts."),
+        };
+        let agreed = summary.agreed.len().max(1);
+        let more = usize::from(summary.need).saturating_sub(agreed);
+        let more = match more {
+            0 => String::new(),
+            1 => format!(" 1 more person must {act}."),
+            more => format!(" {more} more people must {act}."),
+        };
+        format!("{server}: {by} {did}.{dropped}{more}")
+    }
+
+    /// Returns these names in a sentence; `None` where there are none, or they may not leave.
+    fn people(&self, names: &[String]) -> Option<String> {
+        let names: Vec<_> = names
+            .iter()
+            .filter_map(|name| self.of_question(Some(name)))
+            .collect();
+        match &*names {
+            [] => None,
+            [one] => Some(one.clone()),
+            [first @ .., last] => Some(format!("{} and {last}", first.join(", "))),
         }
     }
 }
@@ -375,14 +431,71 @@ mod tests {
         let mut approval = summary("{}");
         approval.is_approval = true;
         for (reveal, words) in [
-            (Reveal::Question, "A call of deploy_app on "),
+            (Reveal::Question, "A call to deploy_app on "),
             (Reveal::Minimal, "A call on "),
         ] {
             let notice = notice(approval.clone(), Event::Asked, reveal);
             let opening = Revealed::new(&notice).opening();
             assert!(opening.starts_with(words), "{opening}");
-            assert!(opening.contains(" waits for approval."), "{opening}");
+            assert!(
+                opening.contains(" waits for approval. 2 people must approve."),
+                "{opening}"
+            );
         }
+    }
+
+    #[test]
+    fn agreement_is_told_by_name_with_what_is_missing_and_what_was_dropped() {
+        let said = |is_approval, dropped: &[&str], reveal| {
+            let mut filled = summary(r#"{"go":{"type":"boolean"}}"#);
+            filled.need = 3;
+            filled.is_approval = is_approval;
+            filled.agreed = vec!["Ada".to_owned()];
+            filled.dropped = dropped.iter().map(|&name| name.to_owned()).collect();
+            Revealed::new(&notice(filled, Event::Filled, reveal)).opening()
+        };
+        let cases: [(bool, &[&str], &str); 4] = [
+            (
+                true,
+                &[],
+                "deploy: Ada approved the call to deploy_app. 2 more people must approve.",
+            ),
+            (
+                true,
+                &["Bob M.", "Eve"],
+                "deploy: Ada approved other arguments for the call to deploy_app. \
+                 The approval of Bob M. and Eve no longer counts. 2 more people must approve.",
+            ),
+            (
+                false,
+                &[],
+                "deploy: Ada entered answers in a call to deploy_app. 2 more people must confirm.",
+            ),
+            (
+                false,
+                &["Bob"],
+                "deploy: Ada entered other answers in a call to deploy_app. \
+                 The agreement of Bob no longer counts. 2 more people must confirm.",
+            ),
+        ];
+        for (is_approval, dropped, words) in cases {
+            assert_eq!(said(is_approval, dropped, Reveal::Question), words);
+        }
+        assert_eq!(
+            said(false, &["Bob"], Reveal::Minimal),
+            "deploy: another person entered other answers. The agreement before that no longer counts. 2 more people must confirm."
+        );
+        let mut plain = summary("{}");
+        plain.agreed = vec!["Ada".to_owned()];
+        assert_eq!(
+            Revealed::new(&notice(plain, Event::Filled, Reveal::Question)).opening(),
+            "deploy: Ada agreed in a call to deploy_app. 1 more person must agree."
+        );
+        let approval = Event::Answered.words(true);
+        assert_eq!(
+            (approval, Event::Answered.words(false)),
+            ("approved", "answered")
+        );
     }
 
     #[test]

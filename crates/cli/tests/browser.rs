@@ -138,7 +138,7 @@ async fn an_answer_on_the_page_lets_the_call_go_on_in_every_revision() {
         page.click("[name=f0][value='1']").await;
         page.fill("#f1", "release 7").await;
         send(&page).await;
-        page.shows("has the answer and goes on").await;
+        page.shows("The answer was handed to").await;
         // Production asks once more, in a tab of its own.
         page.open(&asking.link().await).await;
         page.shows("Deploy to production?").await;
@@ -161,7 +161,7 @@ async fn an_answer_on_the_page_lets_the_call_go_on_in_every_revision() {
     page.open(&demo.link().await).await;
     page.click("[name=f0][value='0']").await;
     send(&page).await;
-    page.shows("has the answer and goes on").await;
+    page.shows("The answer was handed to").await;
     let ended = demo.ended().await;
     assert_eq!(ended.stdout, "Deployed to staging\n");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -274,7 +274,7 @@ async fn of_two_tabs_one_answers_and_a_question_that_is_taken_back_says_so() {
         .expect("it is there");
     page.open(&link).await;
     page.click("[data-act=accept]").await;
-    page.shows("has the answer and goes on").await;
+    page.shows("The answer was handed to").await;
     let next = asking.link().await;
     page.client
         .switch_to_window(first)

@@ -202,7 +202,11 @@ async fn two_people_answer_a_server_and_approve_a_call_whose_argument_one_of_the
 
     let deploy = ada.asked(&inbox, "").await;
     let page = ada.fill(&deploy, "f0=0&f1=first", "first").await;
-    assert!(page.text.contains("1 of them so far"), "{}", page.text);
+    assert!(
+        page.text.contains("You have agreed. 1 more must agree."),
+        "{}",
+        page.text
+    );
     let again = ada.get(&deploy).await;
     assert!(
         !again.text.contains("name=\"digest\""),
@@ -312,4 +316,40 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
     // What is there is not written over.
     let mut second = Demo(demo());
     assert_eq!(second.0.wait().unwrap().code(), Some(2));
+}
+
+#[tokio::test]
+async fn the_issuer_alone_serves_a_gateway_of_ones_own_and_keeps_its_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut secrets = Vec::new();
+    for _ in 0..2 {
+        let mut issuer = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"));
+        issuer.args(["demo", "--issuer", "127.0.0.1:0", "--keep"]);
+        issuer.arg(folder.path()).stdin(Stdio::null());
+        issuer.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut issuer = Demo(issuer.spawn().unwrap());
+        let lines = BufReader::new(issuer.0.stdout.take().unwrap()).lines();
+        let login: Vec<String> = lines.take(5).map(Result::unwrap).collect();
+        let [table, mode, issuer_line, client, secret] = &login[..] else {
+            panic!("{login:?}");
+        };
+        assert_eq!(
+            [&**table, mode, client],
+            ["[login]", "mode = \"oidc\"", "client-id = \"inbox\""]
+        );
+        let quoted = |line: &str| line.split('"').nth(1).unwrap().to_owned();
+        let at = quoted(issuer_line);
+        let discovery = format!("{at}/.well-known/openid-configuration");
+        let found = reqwest::get(discovery).await.unwrap().text().await.unwrap();
+        assert!(found.contains(&format!("\"issuer\":\"{at}\"")), "{found}");
+        secrets.push(std::fs::read_to_string(quoted(secret)).unwrap());
+    }
+    assert_eq!(secrets[0], secrets[1]);
+    // Whoever reaches it is let in.
+    let open = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+        .args(["demo", "--issuer", "0.0.0.0:0", "--keep"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(open.status.code(), Some(2), "{open:?}");
 }

@@ -265,8 +265,8 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     }
     // The page of the question tells who was told, and who was not.
     let told = [
-        "Told by a notification of the browser: ada",
-        "Could not be told (address-gone) by a notification of the browser: bob",
+        "Notified through a browser notification: ada",
+        "Could not be notified through a browser notification (address-gone): bob",
     ];
     let mut page = String::new();
     for _ in 0..3_000 {

@@ -329,14 +329,14 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
         "[[rules]]\nname = \"all\"\nrefuse = \"closed\"\n[[rules]]\ntool = 7\n",
     );
     gateway.hang_up();
-    gateway.wait_to_say("the rules stay as they are");
+    gateway.wait_to_say("the file was not applied");
     gateway.client.call(4, "profile", &json!({}));
     assert!(text(&gateway.client.result(4)).contains("`never`"));
 
     // With the cause: which of many it is, the owner of the file cannot guess.
     std::fs::remove_file(&gateway.file).unwrap();
     gateway.hang_up();
-    let said = gateway.wait_to_say("the rules stay as they are");
+    let said = gateway.wait_to_say("the file was not applied");
     assert!(said.contains("No such file"), "{said}");
 
     write(
@@ -379,7 +379,7 @@ fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
 
     std::fs::write(&file, format!("inbox = \"127.0.0.1:0\"\n{server}{CLOSED}")).unwrap();
     gateway.hang_up();
-    let said = gateway.wait_to_say("the rules stay as they are");
+    let said = gateway.wait_to_say("the file was not applied");
     assert!(said.contains("the first ones need a restart"), "{said}");
     gateway
         .client
@@ -414,7 +414,7 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
         // The first word: nothing is said of settings that are not those of this gateway.
         let said = gateway.said.recv_timeout(PATIENCE).unwrap();
         assert!(
-            said.contains("the rules stay as they are") && said.contains(named),
+            said.contains("the file was not applied") && said.contains(named),
             "{said}"
         );
     }

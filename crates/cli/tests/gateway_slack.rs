@@ -274,7 +274,7 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     );
 
     let changed = workspace.calls("chat.update", 2).await;
-    for (call, words) in changed.iter().zip(["Answered by ada", "Answered by bob"]) {
+    for (call, words) in changed.iter().zip(["Approved by ada", "Answered by bob"]) {
         assert!(call.to_string().contains(words), "{words}: {call}");
         assert!(!call.to_string().contains("decline"), "{call}");
     }
@@ -328,7 +328,7 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
         ),
     ] {
         gateway.read_again(&format!("{refusing}{RULES}{table}"));
-        let said = gateway.wait_to_say("stay as they are");
+        let said = gateway.wait_to_say("was not applied");
         let said = if said.contains(why) {
             said
         } else {

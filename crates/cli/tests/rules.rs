@@ -377,7 +377,10 @@ fn a_call_that_no_gateway_takes_is_an_error() {
 #[test]
 fn the_tools_of_a_server_are_compared_with_the_rules() {
     let server = env!("CARGO_BIN_EXE_mcp-elicit");
-    let rules = RULES.replace("deploy*", "depl*y");
+    // `deletions` names no server: its tools may be those of another.
+    let unused =
+        "[[rules]]\nname = \"typo\"\nserver = \"dep*\"\ntool = \"delpoy\"\nask = \"caller\"\n";
+    let rules = RULES.replace("deploy*", "depl*y") + unused;
     let files = Files::new(&[("rules.toml", rules.as_bytes())]);
     let path = files.path("rules.toml");
     let ran = run(
@@ -405,7 +408,7 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
             .map(|tool| tool["covered"].clone())
     };
     assert_eq!(covered("deploy"), Some(json!("conditional")));
-    assert_eq!(report["unused"], json!(["deletions"]));
+    assert_eq!(report["unused"], json!(["typo"]));
     let plain = run(
         &[
             "rules",
@@ -422,10 +425,11 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
     assert!(
         plain
             .stderr
-            .contains("rule `deletions` is for this server and matches none of its tools"),
+            .contains("rule `typo` is for this server and matches none of its tools"),
         "{}",
         plain.stderr
     );
+    assert!(!plain.stderr.contains("deletions"), "{}", plain.stderr);
     // What only refuses some questions decides about no call.
     let filters = b"[[rules]]\nname = \"links\"\nrefuse-modes = [\"url\"]\n[[rules]]\nname = \"hosts\"\nwhen = 'question.host == \"a\"'\nrefuse = \"no\"\n[[rules]]\nname = \"asked\"\ntool = \"deploy\"\nask = \"caller\"\ndeadline = \"1h\"\n";
     let words = ["rules", "coverage", "-", "--name", "deploy"];
@@ -509,4 +513,25 @@ fn every_file_in_the_guide_passes_the_check() {
     let ran = run(&["rules", "check", "-"], example.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(help.stdout.contains("applies them"), "{}", help.stdout);
+}
+
+#[test]
+fn a_server_that_the_file_does_not_have_is_told() {
+    let servers = "[servers.backups]\ncommand = [\"a\"]\n[servers.deploy]\ncommand = [\"b\"]\n";
+    for (file, is_told) in [
+        (format!("{RULES}{servers}"), true),
+        (RULES.to_owned(), false),
+    ] {
+        let files = Files::new(&[("gateway.toml", file.as_bytes())]);
+        let path = files.path("gateway.toml");
+        let call = r#"{"server":"nope","tool":"deploy_app"}"#;
+        let ran = run(&["rules", "simulate", &path, "--call", call], b"");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let warning = "the file has no server `nope`; it has backups, deploy";
+        assert_eq!(ran.stderr.contains(warning), is_told, "{}", ran.stderr);
+    }
+    let files = Files::new(&[("rules.toml", RULES.as_bytes())]);
+    let ran = run(&["rules", "simulate", &files.path("rules.toml")], b"");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("--audit"), "{}", ran.stderr);
 }

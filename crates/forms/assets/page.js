@@ -539,6 +539,7 @@ function renewForm(page) {
     go.classList.toggle("main", Boolean(other?.classList.contains("main")));
     go.hidden = !other;
   }
+  if (!document.querySelector(".reviewing")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
 }
 function claimEnds() {
   clearTimeout(claimTimer);

@@ -383,6 +383,23 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
     let (_, rest) = seen.body.split_once("name=\"digest\" value=\"").unwrap();
     let digest = rest.split('"').next().unwrap().to_owned();
     assert!(seen.body.contains("Mars"));
+    // Where Bob reviews other answers, one button sends, and it says what becomes of those that wait.
+    assert_eq!(bob.press("review", "&f0=Venus").await.status, 303);
+    let review = bob.get(&bob.question("/review")).await.body;
+    let (without_dialogs, _) = review.split_once("<dialog").unwrap();
+    assert_eq!(
+        without_dialogs.matches("class=\"btn main\"").count(),
+        1,
+        "{review}"
+    );
+    assert!(!review.contains("name=\"digest\""), "{review}");
+    for words in [
+        ">Enter these answers instead</button>",
+        "Agreement with what ada entered then no longer counts.",
+        "One more person must then confirm exactly the same answers.",
+    ] {
+        assert!(review.contains(words), "{words}: {review}");
+    }
     // Who entered them does not agree twice.
     assert_eq!(
         ada.press("confirm", &format!("&digest={digest}"))
@@ -556,7 +573,10 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     let reviewed = bob.press("review", "&f0=Moon").await;
     assert_eq!(reviewed.status, 303);
     let review = bob.get(&bob.question("/review")).await;
-    assert!(review.body.contains(">Confirm</button>") && review.body.contains("one more person"));
+    assert!(
+        review.body.contains(">Enter these answers</button>")
+            && review.body.contains("One more person")
+    );
     let sent = bob.fill("Moon").await;
     let here = sent.header("location").unwrap().to_owned();
     assert_eq!(here, format!("{}?did=fill", bob.question("")));

@@ -344,7 +344,7 @@ impl RecordQuestionStore {
             QuestionSummary::from_question(id, &question, system_time(row.lifecycle.asked_at()));
         let summary = match &row.team {
             Some(team) => {
-                let summary = summary.by_rule(&team.rule);
+                let summary = summary.by_rule(&team.rule).for_approval(team.is_approval);
                 // Of several calls of one tool, those who decide about them tell one from another.
                 match question.call() {
                     Some(call) => summary.with_arguments(call),
@@ -372,7 +372,7 @@ impl RecordQuestionStore {
         let name = row.body.principal.as_str();
         match Principal::parse(name) {
             Some(Principal::Local) => "the user of this computer".to_owned(),
-            Some(Principal::Anonymous) => "a caller that has not proved who it is".to_owned(),
+            Some(Principal::Anonymous) => "a client that has not said who it is".to_owned(),
             Some(Principal::Key(id)) => {
                 let keys = self.key_names.as_ref();
                 let name = keys.map_or_else(|| id.to_owned(), |keys| keys.in_words(id));
@@ -555,7 +555,7 @@ fn approval_note(row: &Row) -> Option<String> {
     let line = match row.lifecycle.phase() {
         Phase::Answered => "The call was approved.",
         Phase::Declined => "The call was declined: its server never heard of it.",
-        Phase::TimedOut => "Nobody approved the call in time: its server never heard of it.",
+        Phase::TimedOut => "The call was not approved in time: its server never heard of it.",
         Phase::Asked | Phase::Shown | Phase::Cancelled | Phase::Withdrawn | Phase::Failed => {
             return None;
         }

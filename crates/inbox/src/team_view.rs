@@ -87,6 +87,7 @@ pub async fn team_view(
                 team,
                 is_mine,
                 [is_excluded, is_unknown, has_handed_on],
+                has_agreed,
             );
             let has_answers = |entered: &EnteredView| !entered.content.is_empty();
             let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
@@ -138,6 +139,7 @@ fn lines(
     team: &Team,
     is_mine: bool,
     [is_excluded, is_unknown, has_handed_on]: [bool; 3],
+    has_agreed: bool,
 ) -> Vec<String> {
     let quorum = team.quorum();
     let asked: Vec<String> = quorum
@@ -165,7 +167,8 @@ fn lines(
     if !row.lifecycle.is_open() {
         return lines;
     }
-    if need > 1 {
+    // A person who has agreed reads how many others must, on a line of their own.
+    if need > 1 && !has_agreed {
         let (must, nobody) = if team.is_approval {
             ("approve the same call", "Nobody has approved it yet")
         } else {

@@ -239,11 +239,16 @@ fn is_tried_again(message: &Notification) -> bool {
 
 /// Begins what the audit says of a message.
 fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Entry {
-    let to = message.person.as_ref();
+    let person = message.person.as_ref();
+    let person = person.map(|person| format!("person:{person}"));
+    let to_group = || {
+        let recipient = &message.recipient;
+        recipient.starts_with("group:").then(|| recipient.clone())
+    };
     Entry::new(event, now)
         .with("id", message.question.as_str())
         .with("by", by)
         .with("of", message.event.as_str())
         .with("channel", message.channel.as_str())
-        .with_some("to", to.map(|person| format!("person:{person}")))
+        .with_some("to", person.or_else(to_group))
 }

@@ -220,6 +220,8 @@ impl Stepped {
         match transition {
             // The values stay, and the audit says nothing, until it is known what became of the delivery.
             Transition::Deliver => {}
+            // Those who see the question of a rule are in the audit by name.
+            Transition::Show if self.row.team.is_some() => {}
             Transition::Lapse { .. } => {
                 self.erase();
                 self.tell(Event::Lapsed, now);

@@ -465,10 +465,12 @@ impl Record {
             });
             let seen = row.lifecycle.version();
             row.lifecycle = row.lifecycle.renewed();
+            let shown = Entry::new(Event::Shown, now).about(&row);
+            let shown = shown.with("to", format!("person:{person}")).into_text();
             let change = Change {
                 row,
                 seen,
-                audit: Vec::new(),
+                audit: vec![shown],
                 durability: Durability::Committed,
             };
             if self.commit(vec![change], || ()).await?.is_some() {

@@ -162,7 +162,7 @@ impl Relay {
             | Ending::CallerGone => ErrorResponse::fault(PeerFault::Withdrawn, revision),
         };
         if let Some(ask) = self.end_ask(key, ending, tell) {
-            self.report_failure(now, &ask, &refusal);
+            self.report_failure(now, &ask, ending, &refusal);
         }
     }
 
@@ -191,12 +191,18 @@ impl Relay {
         refusal: &ErrorResponse,
     ) {
         if let Some(ask) = self.end_ask(key, ending, true) {
-            self.report_failure(now, &ask, refusal);
+            self.report_failure(now, &ask, ending, refusal);
         }
     }
 
     /// Tells whoever waits for a question that it has ended without an answer.
-    fn report_failure(&mut self, now: Timestamp, ask: &Ask, refusal: &ErrorResponse) {
+    fn report_failure(
+        &mut self,
+        now: Timestamp,
+        ask: &Ask,
+        ending: Ending,
+        refusal: &ErrorResponse,
+    ) {
         match (ask.origin(), ask.call()) {
             (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
@@ -206,7 +212,9 @@ impl Relay {
                     self.fail(now, call, refusal);
                 }
             }
-            (Origin::Approval, Some(call)) => self.approval_fails(call, refusal.message()),
+            (Origin::Approval, Some(call)) => {
+                self.approval_fails(call, ending, refusal.message());
+            }
             (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
         }
     }

@@ -1,9 +1,38 @@
-//! The words with which a call is handed back while a person is asked.
+//! The words with which a call is handed back while a person is asked, and the marks of results that the gateway makes.
 
 use crate::CallKind;
 
 /// The member of a result's `_meta`, or of an error's `data`, that says that the call was handed back, to be made again.
 pub const HANDED_BACK: &str = "mcp-elicit/handed-back";
+
+/// The member of a result's `_meta`, or of an error's `data`, that says why the gateway did not call the server: `declined`,
+/// `timed-out`, `refused` or `failed`.
+pub const NOT_CALLED: &str = "mcp-elicit/not-called";
+
+/// A cause for which the gateway does not call a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotCalled {
+    /// A person declined the call.
+    Declined,
+    /// Too few people approved the call before its deadline.
+    TimedOut,
+    /// The rules refuse the call.
+    Refused,
+    /// Nobody could be asked, or the question was withdrawn.
+    Failed,
+}
+
+impl NotCalled {
+    /// Returns the value of [`NOT_CALLED`].
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Declined => "declined",
+            Self::TimedOut => "timed-out",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 /// The question that a call which is handed back waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -99,7 +99,7 @@ pub use approvals::is_trace_parent;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
-pub use hand_back::HANDED_BACK;
+pub use hand_back::{HANDED_BACK, NOT_CALLED};
 use incoming::ClientFrame;
 pub use learned::Learned;
 use parts::approvals::Approvals;

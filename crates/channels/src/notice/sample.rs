@@ -28,6 +28,8 @@ pub(crate) fn summary(properties: &str) -> Summary {
         address: None,
         addressed: vec!["group:ops".to_owned()],
         need: 2,
+        agreed: Vec::new(),
+        dropped: Vec::new(),
         claimed_by: None,
         needs_page: false,
         is_approval: false,

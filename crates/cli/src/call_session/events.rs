@@ -185,6 +185,8 @@ impl Events {
                     past(action)
                 )),
                 None if request::is_handed_back(result) => {}
+                // The gateway's words say that the server was not called, and why.
+                None if request::not_called(result).is_some() => {}
                 None => output::say(format_args!(
                     "{} the tool reported an error",
                     output::styled(output::ERROR, "error:")

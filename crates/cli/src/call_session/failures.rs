@@ -9,10 +9,11 @@ use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::{Control, FieldView, sanitize};
-use mcp_elicit_relay::HANDED_BACK;
+use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::model::ErrorData;
 
 use super::events::past;
+use super::request::Got;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::step_up::{missing_scopes, parameter};
 
@@ -138,10 +139,32 @@ fn is_handed_back(error: &ErrorData) -> bool {
     data.is_some_and(|data| data[HANDED_BACK] == true)
 }
 
+/// Returns why a gateway did not call the server, for an error of the gateway's.
+fn not_called(error: &ErrorData) -> Option<&str> {
+    error.data.as_ref()?[NOT_CALLED].as_str()
+}
+
+/// Returns `true` if this came from a gateway that handed the call back or did not call the server: advice on the tool's arguments does
+/// not help.
+pub(super) fn is_of_gateway(got: &Result<Got, CallError>) -> bool {
+    match got {
+        Ok(got) => got.is_handed_back() || got.not_called().is_some(),
+        Err(CallError::Server(error)) => is_handed_back(error) || not_called(error).is_some(),
+        Err(_) => false,
+    }
+}
+
 fn called(error: CallError, refusal: Option<Action>) -> Failure {
     match error {
         CallError::Server(error) if is_handed_back(&error) => {
             Failure::handed_back(one_line(&error.message))
+        }
+        CallError::Server(error) if not_called(&error).is_some() => {
+            let said = one_line(&error.message);
+            match not_called(&error) {
+                Some("declined") => Failure::declined(said),
+                Some(_) | None => Failure::refused(said),
+            }
         }
         CallError::Server(error) => match refusal {
             Some(action) => Failure::declined(format!(
@@ -318,4 +341,47 @@ fn with_output(failure: Failure, stderr: &[String], stray_line: Option<&str>) ->
 /// A server's words, harmless to look at.
 fn one_line(text: &str) -> String {
     sanitize::line(text, 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ErrorCode};
+    use serde_json::json;
+
+    use super::*;
+
+    fn result(of_gateway: bool, why: &str) -> Got {
+        let mark = if of_gateway { NOT_CALLED } else { "other" };
+        let result: CallToolResult = serde_json::from_value(json!({
+            "content": [{"type": "text", "text": "Not done"}], "isError": true, "_meta": {mark: why},
+        }))
+        .expect("a result");
+        Got::Tool(result)
+    }
+
+    #[test]
+    fn a_call_that_a_gateway_did_not_make_gets_no_advice_on_arguments() {
+        for why in ["declined", "timed-out", "refused", "failed"] {
+            let got = result(true, why);
+            assert_eq!(got.not_called(), Some(why));
+            assert!(is_of_gateway(&Ok(got)));
+        }
+        assert!(!is_of_gateway(&Ok(result(false, "declined"))));
+    }
+
+    #[test]
+    fn an_error_of_the_gateway_is_told_in_its_words_and_a_decline_is_no_error() {
+        for (why, exit) in [
+            ("declined", Exit::Declined),
+            ("timed-out", Exit::Refused),
+            ("refused", Exit::Refused),
+        ] {
+            let data = Some(json!({NOT_CALLED: why}));
+            let error = ErrorData::new(ErrorCode(-32000), "Not done: no", data);
+            assert!(is_of_gateway(&Err(CallError::Server(error.clone()))));
+            let failure = called(CallError::Server(error), None);
+            assert_eq!(failure.exit(), exit);
+            assert_eq!(failure.message(), "Not done: no");
+        }
+    }
 }

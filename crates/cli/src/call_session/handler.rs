@@ -1,5 +1,7 @@
 //! The server's notifications: progress, shown to people.
 
+use std::sync::{Mutex, PoisonError};
+
 use rmcp::ClientHandler;
 use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam};
 use rmcp::service::NotificationContext;
@@ -9,11 +11,28 @@ use crate::output;
 /// The handler that is wrapped to answer questions.
 pub(crate) struct Handler {
     quiet: bool,
+    /// The progress that was shown last: a server repeats it while it waits.
+    last: Mutex<String>,
 }
 
 impl Handler {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet }
+        Self {
+            quiet,
+            last: Mutex::default(),
+        }
+    }
+}
+
+impl Handler {
+    /// Returns `true` if this is not what was shown last, and notes it.
+    fn is_new(&self, message: &str) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *last != message;
+        if is_new {
+            message.clone_into(&mut last);
+        }
+        is_new
     }
 }
 
@@ -27,10 +46,10 @@ impl ClientHandler for Handler {
             return;
         }
         if let Some(message) = progress.message {
-            output::say(format_args!(
-                "  {}",
-                mcp_elicit_forms::view::sanitize::line(&message, 200)
-            ));
+            let message = mcp_elicit_forms::view::sanitize::line(&message, 200);
+            if self.is_new(&message) {
+                output::say(format_args!("  {message}"));
+            }
         }
     }
 
@@ -38,5 +57,17 @@ impl ClientHandler for Handler {
         let mut info = ClientConfig::default();
         info.client_info = Implementation::new("mcp-elicit", env!("CARGO_PKG_VERSION"));
         info
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Handler;
+
+    #[test]
+    fn what_a_server_repeats_is_shown_once() {
+        let handler = Handler::new(false);
+        let shown = ["a", "a", "b", "b", "a"].map(|message| handler.is_new(message));
+        assert_eq!(shown, [true, false, true, false, true]);
     }
 }

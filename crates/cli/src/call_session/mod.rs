@@ -138,7 +138,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let (refusal, ended) = (events.refusal(), events.ended());
     // Nothing is looked up for a call that the person ended.
     let help = match &ended {
-        None if refusal.is_none() && !got.as_ref().is_ok_and(Got::is_handed_back) => {
+        None if refusal.is_none() && !failures::is_of_gateway(&got) => {
             Box::pin(help::find(
                 &call.request,
                 &got,
@@ -158,7 +158,8 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
             let exit = if got.is_handed_back() {
                 Exit::HandedBack
             } else {
-                exit_of(got.is_error(), refusal.is_some())
+                let is_declined = got.not_called() == Some("declined");
+                exit_of(got.is_error(), refusal.is_some() || is_declined)
             };
             let shown = events.got(&got).map(|()| exit);
             if !call.answers.json {

@@ -1,7 +1,7 @@
 //! The request to the server: a tool's call, a prompt, a resource, or a list of what it has.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
-use mcp_elicit_relay::HANDED_BACK;
+use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject, ReadResourceRequestParams,
@@ -52,6 +52,14 @@ impl Got {
         matches!(self, Self::Tool(result) if result.is_error == Some(true))
     }
 
+    /// Returns why a gateway did not call the server; `None` where the result is the server's.
+    pub(super) fn not_called(&self) -> Option<&str> {
+        match self {
+            Self::Tool(result) => not_called(result),
+            Self::List(_) | Self::Prompt(_) | Self::Resource(_) => None,
+        }
+    }
+
     /// Returns `true` if a gateway handed the call back, to be made again.
     pub(super) fn is_handed_back(&self) -> bool {
         match self {
@@ -95,6 +103,12 @@ impl ServerRequest {
             }
         }
     }
+}
+
+/// Returns why a gateway did not call the server of this tool; `None` where the result is the server's.
+pub(crate) fn not_called(result: &CallToolResult) -> Option<&str> {
+    let meta = result.meta.as_ref()?;
+    meta.0.get(NOT_CALLED)?.as_str()
 }
 
 /// Returns `true` for the result of a tool's call that a gateway handed back, to be made again.

@@ -196,12 +196,28 @@ mod tests {
                 "rules-loaded  rules 01234567 instead of fedcba98  by owner",
             ),
             (
+                json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "0123456789ab", "by": "owner"}),
+                "rules-loaded  rules 01234567, unchanged  by owner",
+            ),
+            (
+                json!({"event": "rules-rejected", "digest": "0123456789ab", "by": "owner"}),
+                "rules-rejected  rules kept: 01234567  by owner",
+            ),
+            (
+                json!({"event": "shown", "server": "s", "target": "t", "rule": "r", "principal": "key-1", "to": "person:ada"}),
+                "shown      s / t  rule r  called by key-1  to person:ada",
+            ),
+            (
+                json!({"event": "notified", "to": "group:ops", "channel": "slack", "by": "timer"}),
+                "notified   to group:ops  by timer  through slack",
+            ),
+            (
                 json!({"event": "rules-loaded", "digest": "0123456789ab", "restart": ["`listen`", "[channels.push]"], "by": "owner"}),
                 "rules-loaded  rules 01234567  without `listen`, [channels.push] (needs a restart)  by owner",
             ),
             (
                 json!({"event": "refused-by-rule", "server": "s", "target": "t", "rule": "never", "principal": "key-1"}),
-                "refused-by-rule  s / t  rule never  for key-1",
+                "refused-by-rule  s / t  rule never  called by key-1",
             ),
             (
                 json!({"event": "approval-granted", "server": "s", "target": "t", "rule": "r", "principal": "local",

@@ -75,11 +75,11 @@ Examples:
 
 Exit codes:
     0  done
-    1  the tool or the server reported an error
+    1  the tool or the server reported an error, or the call was not approved in time
     2  the command line, a file or a prepared answer cannot be used
     3  no connection, or the server broke the protocol
     4  a question could not be answered: no responder, no time or no input left
-    5  a question was declined or cancelled, and the call ended there
+    5  a question or an approval was declined or cancelled, and the call ended there
     6  not done yet: a gateway still asks people; the same call, made again, goes on
   130  stopped with Ctrl-C or a signal";
 

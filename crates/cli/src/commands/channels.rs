@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, value_parser};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_record::store::outbox::Notification;
 use mcp_elicit_record::{Record, RecordError};
@@ -19,6 +20,15 @@ const MOST: usize = 100_000;
 const MOST_COUNTED: usize = 1_000;
 /// The number of an id's characters that people see.
 const SHORT: usize = 8;
+
+/// The events of messages that ask people to act.
+const ASKING: [&str; 5] = [
+    "question.asked",
+    "question.reminded",
+    "question.escalated",
+    "question.delegated",
+    "question.filled",
+];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -134,8 +144,9 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
             } else {
                 ""
             };
+            let are = if count == 1 { "is" } else { "are" };
             output::say(format_args!(
-                "{failed}{count} could not be sent yet, and are tried again: `mcp-elicit channels waiting`"
+                "{failed}{count} could not be sent yet and {are} tried again: `mcp-elicit channels waiting`"
             ));
         }
     }
@@ -191,30 +202,77 @@ async fn retry(record: &Record, id: &str, json: bool) -> Result<Exit, Failure> {
 }
 
 async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
-    let mut queued = 0;
+    let (mut queued, mut skipped) = (0, 0);
     for message in &failed(record, MOST).await? {
-        queued += u32::from(again(record, message, json).await?);
+        match again(record, message, json).await? {
+            Retried::Queued => queued += 1,
+            Retried::Skipped => skipped += 1,
+            Retried::ByOthers => {}
+        }
     }
-    if queued == 0 {
-        output::say("no message has failed");
-    } else {
+    let messages = |count: u32| if count == 1 { "message" } else { "messages" };
+    if queued > 0 {
         output::say(format_args!(
-            "{queued} message(s) queued; `mcp-elicit channels failed` lists those that fail again"
+            "{queued} {} queued; `mcp-elicit channels failed` lists those that fail again",
+            messages(queued)
         ));
+    }
+    if skipped > 0 {
+        output::say(format_args!(
+            "{skipped} {} skipped: the question has ended",
+            messages(skipped)
+        ));
+    }
+    if queued + skipped == 0 {
+        output::say("no message has failed");
     }
     Ok(Exit::Done)
 }
 
-/// Queues a message again. `false` where another command was first.
-async fn again(record: &Record, message: &Notification, json: bool) -> Result<bool, Failure> {
+/// The outcome for a message that was to be sent again.
+enum Retried {
+    /// The gateway sends it.
+    Queued,
+    /// The gateway takes it off the list without sending it: it asks people about a question that has ended.
+    Skipped,
+    /// Another command was first.
+    ByOthers,
+}
+
+/// Queues a message again.
+async fn again(record: &Record, message: &Notification, json: bool) -> Result<Retried, Failure> {
+    let is_over = is_over(record, message).await?;
     let queued = record.send_again(message, ON_COMMAND_LINE).await;
-    let queued = queued.map_err(broken)?;
-    if queued && json {
-        output::print_json(&json!({"id": message.id, "queued": true}))?;
-    } else if queued {
-        output::print(format_args!("{}  queued", line(message)))?;
+    if !queued.map_err(broken)? {
+        return Ok(Retried::ByOthers);
     }
-    Ok(queued)
+    if json {
+        output::print_json(&json!({"id": message.id, "queued": !is_over}))?;
+    } else {
+        let done = if is_over {
+            "skipped: the question has ended"
+        } else {
+            "queued"
+        };
+        output::print(format_args!("{}  {done}", line(message)))?;
+    }
+    Ok(if is_over {
+        Retried::Skipped
+    } else {
+        Retried::Queued
+    })
+}
+
+/// Returns `true` if the gateway would skip the message: it asks people about a question that has ended.
+async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failure> {
+    if message.recipient == "endpoint" || !ASKING.contains(&&*message.event) {
+        return Ok(false);
+    }
+    let row = record.find(&message.question).await.map_err(broken)?;
+    let is_due = |at: Timestamp| at <= record.now();
+    Ok(row.is_some_and(|row| {
+        !row.lifecycle.is_open() || row.lifecycle.deadline().is_some_and(is_due)
+    }))
 }
 
 /// A recipient is a name of the file; its address is in no record.
@@ -237,7 +295,7 @@ fn line(message: &Notification) -> String {
     let at = at.ok().and_then(moment).unwrap_or_default();
     let short = |id: &str| id.chars().take(SHORT).collect::<String>();
     format!(
-        "{}  {at}  {} to {}  {} of question {}  {} after {} attempt(s)",
+        "{}  {at}  {} to {}  {} of question {}  {} after {} {}",
         short(&message.id),
         harmless(&message.channel),
         harmless(&message.recipient),
@@ -245,6 +303,11 @@ fn line(message: &Notification) -> String {
         short(&message.question),
         harmless(message.why.as_deref().unwrap_or("unknown")),
         message.attempts,
+        if message.attempts == 1 {
+            "attempt"
+        } else {
+            "attempts"
+        },
     )
 }
 

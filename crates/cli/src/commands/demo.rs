@@ -1,8 +1,9 @@
 //! `demo`: a server asks, you answer; nothing else to install.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use mcp_elicit_client::connection::Target;
 
 use super::{demo_gateway, in_order};
@@ -13,8 +14,9 @@ use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// See it work: a server asks where to deploy, and you answer
+/// See it work: a server asks where to deploy, and you answer; with `--team`, two people do
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("kept").args(["team", "issuer"]))]
 pub(crate) struct DemoArgs {
     /// Show the gateway: the client cannot ask, and the question waits in an inbox
     #[arg(long)]
@@ -28,8 +30,12 @@ pub(crate) struct DemoArgs {
     #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     team: bool,
 
-    /// With `--team`: save its configuration in this new folder
-    #[arg(long, value_name = "DIR", requires = "team")]
+    /// Run only the login of `--team`, for a gateway of your own on this machine: Ada and Bob, without passwords
+    #[arg(long, value_name = "ADDRESS", requires = "keep", conflicts_with_all = ["team", "gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
+    issuer: Option<SocketAddr>,
+
+    /// With `--team`: save its configuration in this new folder; with `--issuer`: its client secret
+    #[arg(long, value_name = "DIR", requires = "kept")]
     keep: Option<PathBuf>,
 
     #[command(flatten)]
@@ -62,6 +68,9 @@ const TRY_NEXT: [(&str, &str); 5] = [
 
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
+    if let Some((address, folder)) = args.issuer.zip(args.keep.clone()) {
+        return serve_issuer(address, folder);
+    }
     if args.team {
         return play_team(args.keep);
     }
@@ -106,10 +115,27 @@ fn play_team(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     super::in_runtime(super::demo_team::run(keep))
 }
 
+#[cfg(feature = "full")]
+fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result<Exit, Failure> {
+    super::in_runtime(super::demo_team::serve_issuer(address, folder))
+}
+
 #[cfg(not(feature = "full"))]
 fn play_team(_: Option<PathBuf>) -> Result<Exit, Failure> {
-    Err(
-        Failure::usage("this build has no `demo --team`: it belongs to the cargo feature `full`")
-            .hint("run it with `cargo run --features full -- demo --team`."),
-    )
+    Err(needs_full("demo --team"))
+}
+
+#[cfg(not(feature = "full"))]
+fn serve_issuer(_: SocketAddr, _: PathBuf) -> Result<Exit, Failure> {
+    Err(needs_full("demo --issuer"))
+}
+
+#[cfg(not(feature = "full"))]
+fn needs_full(command: &str) -> Failure {
+    Failure::usage(format!(
+        "this build has no `{command}`: it belongs to the cargo feature `full`"
+    ))
+    .hint(format!(
+        "run it with `cargo run --features full -- {command}`."
+    ))
 }

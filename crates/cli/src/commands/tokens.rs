@@ -204,7 +204,8 @@ async fn tell_made(
         return Ok(Exit::Done);
     }
     output::say(format_args!(
-        "{}  keep it now: it is not shown again",
+        "key {} was made (`tokens revoke {}` ends it). Save the line above now: it is not shown again.",
+        token.id(),
         token.id()
     ));
     Ok(Exit::Done)

@@ -465,7 +465,7 @@ fn a_page_says_where_no_call_waits_and_how_long_an_answer_is_kept() {
     assert_eq!(second.answer(&id, &content), 200);
     let body = page(&second);
     assert!(body.contains("No call has taken the answer yet"), "{body}");
-    assert!(!body.contains("has the answer and goes on"), "{body}");
+    assert!(!body.contains("The answer was handed to"), "{body}");
     let shown = command(state.path(), &["inbox", "show", &id]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(

@@ -40,12 +40,16 @@ pub fn for_call(call: &CallView) -> String {
     }
 }
 
-/// For whom and through what it is asked: `On behalf of ana@example.org, through Claude Code 2.1`. `None` where neither
-/// is known.
+/// For whom and through what it is asked: `Called by ana@example.org, through Claude Code 2.1`, or `On behalf of` them outside a call.
+/// `None` where neither is known.
 pub fn on_behalf_of(question: &QuestionView) -> Option<String> {
+    let by = match question.call() {
+        Some(_) => "Called by",
+        None => "On behalf of",
+    };
     match (question.caller(), question.client()) {
-        (Some(caller), Some(client)) => Some(format!("On behalf of {caller}, through {client}")),
-        (Some(caller), None) => Some(format!("On behalf of {caller}")),
+        (Some(caller), Some(client)) => Some(format!("{by} {caller}, through {client}")),
+        (Some(caller), None) => Some(format!("{by} {caller}")),
         (None, Some(client)) => Some(format!("Through {client}")),
         (None, None) => None,
     }

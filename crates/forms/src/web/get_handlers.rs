@@ -13,7 +13,7 @@ use mcp_elicit_core::link::Link;
 use super::form_decode::{self, Wrong};
 use super::markdown::Message;
 use super::page::{
-    Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, TeamPart, ViewLink,
+    Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, Step, TeamPart, ViewLink,
     VisitPage,
 };
 use super::phrases::{self, Phrases};
@@ -229,6 +229,10 @@ impl Open<'_> {
             ),
             always: self.always,
             team: self.team.clone(),
+            step: match self.question.as_form() {
+                Some(form) if form.fields().is_empty() => Step::Plain,
+                Some(_) | None => Step::Answer,
+            },
         }
     }
 
@@ -260,7 +264,7 @@ impl Open<'_> {
         }
         let asked = self.asked();
         let is_approval = asked.is_approval();
-        let leave = asked_for(query, "leave").filter(|_| typed);
+        let leave = asked_for(query, "leave").filter(|_| typed || asked.others_needed() > 0);
         let leaving = leave.and_then(|act| {
             let mut leavings = asked.leavings().into_iter();
             leavings.find(|leaving| leaving.act == act)
@@ -437,7 +441,10 @@ pub(super) async fn review<D: QuestionStore>(
     } else {
         None
     };
-    let asked = open.asked();
+    let asked = Asked {
+        step: Step::Review,
+        ..open.asked()
+    };
     page(
         StatusCode::OK,
         &ReviewPage {

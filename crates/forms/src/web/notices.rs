@@ -57,10 +57,13 @@ pub(super) fn ended(
         );
     }
     if let Some(by) = &end.by {
-        page.lines.push(format!(
-            "It was done {}.",
-            sanitize::line(by, sanitize::LABEL)
-        ));
+        let done = match &end.how {
+            Ending::Answered | Ending::Declined | Ending::Cancelled => head,
+            _ => "Ended",
+        };
+        let by = sanitize::line(by, sanitize::LABEL);
+        let stop = if by.ends_with('.') { "" } else { "." };
+        page.lines.push(format!("{done} {by}{stop}"));
     }
     go_on(&mut page, next);
     page
@@ -123,7 +126,7 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
         Ending::Answered => (
             Tone::Good,
             "Answered",
-            format!("{server} has the answer and goes on."),
+            format!("The answer was handed to {server}."),
         ),
         Ending::Visited => (
             Tone::Good,

@@ -122,6 +122,18 @@ pub(super) struct Asked {
     pub always: bool,
     /// The people's side, where several may answer.
     pub team: Option<TeamPart>,
+    pub step: Step,
+}
+
+/// A page of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A form, or a link to visit.
+    Answer,
+    /// A form without fields.
+    Plain,
+    /// The answers once more, before they are sent.
+    Review,
 }
 
 /// A way out of a question that drops what was filled in, and is asked about once more.
@@ -140,6 +152,11 @@ impl Asked {
     /// Returns every way out.
     pub(super) fn leavings(&self) -> Vec<Leaving> {
         let [head, told, yes] = self.phrases().decline;
+        let told = if self.others_needed() > 0 {
+            self.phrases().declined_for_all
+        } else {
+            told
+        };
         let mut leavings = vec![
             Leaving {
                 act: "decline",
@@ -269,6 +286,37 @@ impl Asked {
     /// Returns the number of people who must agree after the reader has entered answers.
     pub(super) fn others_needed(&self) -> u8 {
         self.team.as_ref().map_or(0, |team| team.others_needed)
+    }
+
+    /// Returns `true` if these are the answers once more, before they are sent.
+    pub(super) fn is_review(&self) -> bool {
+        self.step == Step::Review
+    }
+
+    /// Returns `true` if the reader agrees or declines where it says who has agreed, since there is nothing to fill in.
+    pub(super) fn decides_above(&self) -> bool {
+        let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
+        self.step == Step::Plain
+            && entered.is_some_and(|entered| entered.may_confirm)
+            && self.claim().is_none()
+    }
+
+    /// Returns the label of the button that sends what was reviewed.
+    pub(super) fn send(&self) -> &'static str {
+        let phrases = self.phrases();
+        match (self.others_needed(), self.has_entered()) {
+            (0, _) => phrases.send,
+            (_, false) => phrases.send_first,
+            (_, true) => phrases.send_instead,
+        }
+    }
+
+    /// Returns what the reader does next, and what others must do then.
+    pub(super) fn next_step(&self) -> String {
+        let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
+        let dropped = entered.map(|entered| entered.by.as_str());
+        self.phrases()
+            .next_step(self.send(), dropped, self.others_needed())
     }
 
     /// Returns `true` if the reader may dismiss the question.
@@ -521,6 +569,14 @@ pub(super) struct AuditRow {
     pub at: Option<Moment>,
     /// The id of its question.
     pub question: Option<String>,
+}
+
+impl AuditRow {
+    /// Returns the beginning of the question's id, as the command shows it.
+    fn short_id(&self) -> String {
+        let id = self.question.as_deref().unwrap_or_default();
+        id.chars().take(8).collect()
+    }
 }
 
 /// The audit, the latest first.

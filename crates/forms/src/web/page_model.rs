@@ -450,12 +450,16 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
         } else {
             None
         },
-        end: summary.ended.as_ref().map(|ended| end(ended, now)),
+        end: summary
+            .ended
+            .as_ref()
+            .map(|ended| end(ended, now, summary.is_approval)),
     }
 }
 
-fn end(ended: &Ended, now: SystemTime) -> End {
+fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
     let (word, tone) = match &ended.how {
+        Ending::Answered if is_approval => ("approved", "good"),
         Ending::Answered => ("answered", "good"),
         Ending::Visited => ("visited", "good"),
         Ending::Declined => ("declined", "bad"),

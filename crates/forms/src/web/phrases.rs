@@ -26,20 +26,26 @@ pub(super) struct Phrases {
     pub other: [&'static str; 2],
     /// The summary that opens the form again for somebody who has agreed: with fields, and without.
     pub again: [&'static str; 2],
-    /// Stands in place of a form without fields for somebody who has agreed, and for others where somebody has.
-    pub agreed: [&'static str; 2],
+    /// Stands in place of a form without fields where somebody else has agreed.
+    pub agreed: &'static str,
     /// The button that leads to the review; on a narrow screen, its first word.
     pub look: [&'static str; 2],
     /// The heading of the review.
     pub review: &'static str,
     /// The first sentence of the review.
     pub unsent: &'static str,
-    /// The event that follows once so many others agree, the verb for that, and its object.
-    pub as_soon: [&'static str; 3],
     /// The button that sends what was reviewed, where others must agree, too.
     pub send_first: &'static str,
     /// The link back from the review.
     pub change: &'static str,
+    /// The act of the others after that, and its object.
+    pub then: [&'static str; 2],
+    /// The button that sends what was reviewed in place of what another person entered.
+    pub send_instead: &'static str,
+    /// The parts, before and after a name, of the sentence that says what is dropped then.
+    pub dropped: [&'static str; 2],
+    /// Says what a decline does where several people must agree.
+    pub declined_for_all: &'static str,
     /// Stands in place of a value where there is none.
     pub none: &'static str,
     /// The button that sends what was reviewed.
@@ -66,19 +72,15 @@ const QUESTION: Phrases = Phrases {
         "Entering others drops the agreement so far: everybody who agreed has to look again.",
     ],
     again: ["Enter other answers, or decline", "Decline after all"],
-    agreed: [
-        "You have agreed. Others have to agree, too.",
-        "Agree above, or decline.",
-    ],
+    agreed: "Agree above, or decline.",
     look: ["Review", " answers"],
     review: "This is what the server will get",
     unsent: "Nothing has been sent yet.",
-    as_soon: [
-        "The server gets this as soon as",
-        "confirm",
-        "exactly these answers.",
-    ],
-    send_first: "Confirm",
+    send_first: "Enter these answers",
+    then: ["confirm", "exactly the same answers"],
+    send_instead: "Enter these answers instead",
+    dropped: ["Agreement with what", "entered then no longer counts."],
+    declined_for_all: "The server is told no, and the question ends for everyone.",
     change: "Change answers",
     none: "no answer",
     send: "Send answers",
@@ -104,19 +106,15 @@ const APPROVAL: Phrases = Phrases {
         "The fields start from the call as it was made. Approving other arguments drops the approvals so far: everybody who approved has to look again.",
     ],
     again: ["Approve other arguments, or decline", "Decline after all"],
-    agreed: [
-        "You have approved. Others have to approve, too.",
-        "Approve above, or decline.",
-    ],
+    agreed: "Approve above, or decline.",
     look: ["Review", " to approve"],
-    review: "The call is made with these arguments",
+    review: "The arguments that can change, as you approve them",
     unsent: "Nothing is approved yet.",
-    as_soon: [
-        "The call is made as soon as",
-        "approve",
-        "exactly these arguments.",
-    ],
     send_first: "Approve",
+    then: ["approve", "exactly the same arguments"],
+    send_instead: "Approve these arguments instead",
+    dropped: ["Approvals of what", "approved then no longer count."],
+    declined_for_all: "The call ends for everyone, and its server never hears of it.",
     change: "Change arguments",
     none: "left out",
     send: "Approve",
@@ -128,14 +126,17 @@ impl Phrases {
         if is_approval { &APPROVAL } else { &QUESTION }
     }
 
-    /// Returns what happens as soon as so many others agree.
-    pub(super) fn as_soon(&self, others: u8) -> String {
-        let [before, agree, after] = self.as_soon;
-        if others == 1 {
-            format!("{before} one more person {agree}s {after}")
-        } else {
-            format!("{before} {others} more people {agree} {after}")
-        }
+    /// Returns what the button with this label starts, and what so many others must do then. `by` has entered what it replaces.
+    pub(super) fn next_step(&self, send: &str, by: Option<&str>, others: u8) -> String {
+        let [agree, same] = self.then;
+        let people = match others {
+            1 => "One more person".to_owned(),
+            others => format!("{others} more people"),
+        };
+        let [before, after] = self.dropped;
+        let dropped = by.map(|by| format!(" {before} {by} {after}"));
+        let dropped = dropped.unwrap_or_default();
+        format!("Press “{send}”.{dropped} {people} must then {agree} {same}.")
     }
 }
 
@@ -153,11 +154,9 @@ pub(super) fn did(act: &str, is_approval: bool) -> Option<&'static str> {
         "takeover" => "You have taken the question over.",
         "delegate" => "You have handed the question on.",
         "comment" => "Your comment was added.",
-        "confirm" | "fill" if is_approval => {
-            "You have approved the call. Others have to approve it, too."
-        }
-        "confirm" => "You have confirmed these answers. Others have to confirm them, too.",
-        "fill" => "Your answers are entered. Others have to confirm them.",
+        "confirm" | "fill" if is_approval => "Your approval is recorded.",
+        "confirm" => "Your confirmation is recorded.",
+        "fill" => "Your answers are entered.",
         _ => return None,
     })
 }

@@ -311,13 +311,19 @@ impl<D: QuestionStore> Press<'_, D> {
         self.submit(Outcome::Accept(answers)).await
     }
 
-    /// Declines or cancels. A draft is dropped only after the person confirms it.
+    /// Declines or cancels. A draft is dropped, and a form on which several people must agree is declined, only after the person confirms it.
     async fn leave(&self, act: &str) -> Result<Response, QuestionStoreError> {
-        if self.posted.get("drop") != Some("yes")
-            && let Some(draft) = self.filled_in()
-        {
-            let refused = self.keep(draft).await?;
-            return Ok(refused.unwrap_or_else(|| self.here(&format!("?leave={act}"))));
+        if self.posted.get("drop") != Some("yes") {
+            let draft = self.filled_in();
+            let asks_again = draft.is_some() || self.ends_for_others().await?;
+            if let Some(draft) = draft
+                && let Some(refused) = self.keep(draft).await?
+            {
+                return Ok(refused);
+            }
+            if asks_again {
+                return Ok(self.here(&format!("?leave={act}")));
+            }
         }
         if act == "always" {
             self.app.store.decline_from_now_on(&self.id).await?;
@@ -328,6 +334,15 @@ impl<D: QuestionStore> Press<'_, D> {
             Outcome::Decline
         })
         .await
+    }
+
+    /// Returns `true` if it is a form on which others must agree, too.
+    async fn ends_for_others(&self) -> Result<bool, QuestionStoreError> {
+        if self.question.as_form().is_none() {
+            return Ok(false);
+        }
+        let team = self.app.store.team(&self.viewer, &self.id).await?;
+        Ok(team.is_some_and(|team| team.may_act && team.others_needed > 0))
     }
 
     /// Returns what the person filled in, where it is anything else than the form proposed.

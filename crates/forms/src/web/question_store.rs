@@ -98,6 +98,8 @@ pub struct QuestionSummary {
     pub caller: Option<String>,
     /// The rule by which it is asked, where there is one.
     pub rule: Option<String>,
+    /// `true` if a call waits for approval, and no server has asked.
+    pub is_approval: bool,
     /// The beginning of the message, its words alone.
     pub excerpt: String,
     /// The arguments of the call on one line, where the viewer may see them and they tell calls apart.
@@ -131,6 +133,7 @@ impl QuestionSummary {
             call: question.call().map(CallView::name),
             caller: question.caller(),
             rule: None,
+            is_approval: false,
             excerpt: shortened(&excerpt),
             arguments: None,
             asked,
@@ -143,6 +146,13 @@ impl QuestionSummary {
     #[must_use]
     pub fn by_rule(mut self, rule: &str) -> Self {
         self.rule = Some(rule.to_owned());
+        self
+    }
+
+    /// The same question, about a call that waits for approval.
+    #[must_use]
+    pub fn for_approval(mut self, is_approval: bool) -> Self {
+        self.is_approval = is_approval;
         self
     }
 

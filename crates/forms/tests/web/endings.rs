@@ -171,7 +171,7 @@ async fn of_two_tabs_one_wins_and_the_other_is_told() {
             page.click("[data-act=decline]").await;
             page.shows("You were not the first").await;
         }
-        page.shows("has the answer").await;
+        page.shows("The answer was handed to").await;
         page.close().await;
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_elicit_policy::Rules;
-#[cfg(feature = "teams")]
-use mcp_elicit_policy::{People, RuleDefect};
+use mcp_elicit_policy::{People, RuleDefect, Rules};
 
 use super::ConfigError;
 
@@ -18,7 +16,7 @@ pub struct ConfiguredChannels {
 /// Returns the mistakes in the tables `[channels.*]` of a gateway's file. Without people, because the rules have mistakes, groups are
 /// not looked up.
 #[cfg(feature = "teams")]
-pub fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
+fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
     let nobody = People::default();
     let read = mcp_elicit_channels::config::parse(text, people.unwrap_or(&nobody));
     let mut defects = read.err().unwrap_or_default();
@@ -27,6 +25,24 @@ pub fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
     }
     defects
 }
+
+/// Adds the mistakes in the tables `[channels.*]` to those of rules, by their places.
+#[cfg(feature = "teams")]
+pub fn add_channel_defects(defects: &mut Vec<RuleDefect>, text: &str, people: Option<&People>) {
+    let place = |defect: &RuleDefect| (defect.line, defect.column);
+    for defect in channel_defects(text, people) {
+        // A secret that is written as text is found by both readers.
+        let is_known =
+            |other: &RuleDefect| (place(other), other.code) == (place(&defect), defect.code);
+        if !defects.iter().any(is_known) {
+            defects.push(defect);
+        }
+    }
+    defects.sort_by_key(place);
+}
+
+#[cfg(not(feature = "teams"))]
+pub(super) fn add_channel_defects(_: &mut [RuleDefect], _: &str, _: Option<&People>) {}
 
 impl ConfiguredChannels {
     /// Reads the tables. Names every mistake.

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use mcp_elicit_client::connection::TokenError;
 use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::{RuleDefect, nearest};
+use serde::de::DeserializeOwned;
 
-use super::{AnswerWithError, LoginError, NoAddress};
+use super::{AnswerWithError, LoginError, NoAddress, file};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -274,9 +275,33 @@ fn meant(text: &str) -> Option<(String, String)> {
         .lines()
         .next()
         .filter(|rest| rest.starts_with(", expected "))?;
-    let known = names.split('`').skip(1).step_by(2);
-    let near = nearest(unknown, known)?;
+    let known = || names.split('`').skip(1).step_by(2);
+    let tables = [
+        (
+            file::keys(),
+            "at the top of the file, before the first table",
+        ),
+        (file::server_keys(), "in `[servers.NAME]`"),
+    ];
+    for (keys, place) in tables {
+        // Some keys are of both.
+        let is_here = known().eq(keys.iter().map(String::as_str));
+        if !is_here && keys.iter().any(|key| key == unknown) {
+            return Some((names.to_owned(), format!(": it belongs {place}")));
+        }
+    }
+    let near = nearest(unknown, known())?;
     Some((names.to_owned(), format!(": did you mean `{near}`?")))
+}
+
+/// Returns the keys that a table may have, as its reader lists them in an error.
+pub(super) fn keys_of<T: DeserializeOwned>() -> Vec<String> {
+    // No key of a table is empty.
+    let error = toml::from_str::<T>("\"\" = 0\n").err();
+    let text = error.map(|error| error.to_string()).unwrap_or_default();
+    let (_, names) = text.split_once("expected ").unwrap_or_default();
+    let names = names.split('`').skip(1).step_by(2);
+    names.map(str::to_owned).collect()
 }
 
 impl ConfigError {

@@ -15,6 +15,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
+use super::error::keys_of;
 use super::login::{FileLogin, LoginContext};
 use super::oidc;
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
@@ -198,6 +199,16 @@ impl File {
         }
         Ok(())
     }
+}
+
+/// Returns the keys that may stand before the first table.
+pub(super) fn keys() -> Vec<String> {
+    keys_of::<File>()
+}
+
+/// Returns the keys of `[servers.NAME]`.
+pub(super) fn server_keys() -> Vec<String> {
+    keys_of::<FileServer>()
 }
 
 impl Config {
@@ -548,6 +559,19 @@ mod tests {
         let wrong = "[servers.a]\nurl = \"http://x\"\nhold = \"long\"\n";
         let said = Config::parse(wrong).unwrap_err().to_string();
         assert!(said.contains("expected a whole number"), "{said}");
+        let server = "[servers.a]\nurl = \"http://x\"\n";
+        let said = Config::parse(&format!("hold = 3\n{server}")).unwrap_err();
+        let said = said.to_string();
+        assert!(
+            said.contains("unknown field `hold`: it belongs in `[servers.NAME]`"),
+            "{said}"
+        );
+        let said = Config::parse(&format!("{server}keep-answers = 3\n")).unwrap_err();
+        let said = said.to_string();
+        assert!(
+            said.contains("unknown field `keep-answers`: it belongs at the top of the file"),
+            "{said}"
+        );
         assert!(matches!(Config::parse(""), Err(ConfigError::NoServer)));
         let two = "[servers.a]\nurl = \"http://x\"\n[servers.b]\nurl = \"http://y\"\n";
         assert!(matches!(Config::parse(two), Err(ConfigError::NoListen)));

@@ -33,6 +33,17 @@ pub fn login_issuer(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Returns the names of the servers of a file whose other tables may be anything; empty where it has none.
+pub fn server_names(text: &str) -> Vec<String> {
+    let file: toml::Table = toml::from_str(text).unwrap_or_default();
+    let servers = file.get("servers").and_then(toml::Value::as_table);
+    servers
+        .into_iter()
+        .flat_map(toml::Table::keys)
+        .cloned()
+        .collect()
+}
+
 /// The error of a build without the feature.
 const NEEDS_FULL: ConfigError = ConfigError::NeedsFull { table: "`[login]`" };
 

@@ -20,10 +20,10 @@ use serde::Deserialize;
 pub use auth::{Auth, ProxyAuth};
 pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
-pub use channels::channel_defects;
+pub use channels::add_channel_defects;
 pub use error::ConfigError;
 pub use file::retention;
-pub use login::{LoginError, login_issuer};
+pub use login::{LoginError, login_issuer, server_names};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use restart_settings::RestartSettings;
 pub use secret::SecretText;

@@ -8,6 +8,7 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::{Decision, Plan};
 use toml::Spanned;
 
+use super::channels::add_channel_defects;
 use super::{Auth, ConfigError, ConfiguredChannels};
 
 /// The tables, as far as the gateway's own reader looks at them: the byte of the file at which each begins.
@@ -64,7 +65,11 @@ impl TeamTables {
         for warning in &loaded.warnings {
             tracing::warn!(%warning, "the rules may be meant otherwise");
         }
-        let rules = loaded.rules.ok_or(ConfigError::Rules(loaded.defects))?;
+        let rules = loaded.rules.ok_or_else(|| {
+            let mut defects = loaded.defects;
+            add_channel_defects(&mut defects, text, None);
+            ConfigError::Rules(defects)
+        })?;
         if let Some(zone) = &self.time_zone {
             zone_of(Some(zone.get_ref())).map_err(|()| {
                 let text_of_zone = zone.get_ref().clone();
@@ -179,6 +184,13 @@ mod tests {
     fn parse(top: &str, tables: &str) -> Result<Config, String> {
         let text = format!("{top}{SERVER}{tables}");
         Config::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn mistakes_of_rules_and_channels_are_told_together() {
+        let wrong = "[[rules]]\ntool = 7\n[channels.slack]\ntokn = 3\n";
+        let said = parse("inbox = \"127.0.0.1:1\"\n", &format!("{PEOPLE}{wrong}")).unwrap_err();
+        assert!(said.contains("`tool`") && said.contains("tokn"), "{said}");
     }
 
     #[test]

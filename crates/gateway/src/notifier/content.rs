@@ -6,6 +6,7 @@ use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::view;
+use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::quorum::State;
@@ -13,7 +14,7 @@ use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::Team;
-use mcp_elicit_record::timeline::TimelineKind;
+use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use serde_json::Value;
 
 use crate::runtime::Links;
@@ -84,21 +85,66 @@ fn form_texts(params: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
+/// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks for pages.
+fn plain_message(message: &str, approval_by: Option<&String>) -> String {
+    match approval_by {
+        Some(rule) => message.replacen(&format!("`{rule}`"), rule, 1),
+        None => message.to_owned(),
+    }
+}
+
+/// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
+fn actors(people: &DirectoryNow, by: &str) -> String {
+    let names = by.split(", ").map(|actor| match actor.split_once(':') {
+        Some(("person", name)) => people.display_name(name),
+        _ => actor.to_owned(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns those who had agreed to the answers that other answers have replaced; none where nothing was replaced.
+fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
+    let (mut agreed, mut dropped) = (Vec::new(), Vec::new());
+    for event in timeline {
+        let by = event.by.as_deref();
+        let person = by
+            .and_then(|by| by.strip_prefix("person:"))
+            .map(str::to_owned);
+        match event.kind {
+            TimelineKind::Edited => {
+                dropped = std::mem::take(&mut agreed);
+                agreed.extend(person);
+                dropped.retain(|name| !agreed.contains(name));
+            }
+            TimelineKind::Filled | TimelineKind::Confirmed => agreed.extend(person),
+            _ => {}
+        }
+    }
+    dropped
+}
+
 /// Questions of the record as channels may know them.
 pub(super) struct Summaries {
     record: Arc<Record>,
     questions: RecordQuestionStore,
     links: Arc<Links>,
     pages_only: Arc<PagesOnly>,
+    directory: Directory,
 }
 
 impl Summaries {
-    pub(super) fn new(record: Arc<Record>, links: Arc<Links>, pages_only: Arc<PagesOnly>) -> Self {
+    pub(super) fn new(
+        record: Arc<Record>,
+        links: Arc<Links>,
+        pages_only: Arc<PagesOnly>,
+        directory: Directory,
+    ) -> Self {
         Self {
             questions: RecordQuestionStore::new(record.clone()),
             record,
             links,
             pages_only,
+            directory,
         }
     }
 
@@ -129,7 +175,7 @@ impl Summaries {
             })
     }
 
-    /// Returns a question as channels may know it. Answers and comments are not part of it.
+    /// Returns a question as channels may know it, with people by the names that others read. Answers and comments are not part of it.
     pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
@@ -138,7 +184,13 @@ impl Summaries {
         let message = params["message"].as_str().unwrap_or(&row.body.message);
         let delegates = quorum.delegates();
         let addressed = quorum.addressees().iter().chain(delegates);
-        let last = row.timeline().pop();
+        let timeline = row.timeline();
+        let people = self.directory.now();
+        let named = |names: &[String]| {
+            let names = names.iter();
+            names.map(|name| people.display_name(name)).collect()
+        };
+        let last = timeline.last();
         let ending = last.map(|last| (event_of(last.kind), last));
         let ending = ending.filter(|(event, _)| event.is_end());
         let caller = &team.caller;
@@ -153,24 +205,68 @@ impl Summaries {
                 subject: caller.subject.clone(),
                 name: caller.name.clone(),
             },
-            message: message.to_owned(),
+            message: plain_message(message, team.is_approval.then_some(&team.rule)),
             arguments: self.record.arguments(row),
             form: form.map(Arc::new),
             form_texts: form_texts(&params),
             address: params["url"].as_str().map(str::to_owned),
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),
-            claimed_by: quorum.claimed_by(now).map(str::to_owned),
+            agreed: named(quorum.votes()),
+            dropped: named(&dropped(&timeline)),
+            claimed_by: quorum.claimed_by(now).map(|name| people.display_name(name)),
             needs_page: self.needs_page(row, team),
             is_approval: team.is_approval,
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {
                 event,
-                by: last.by.map(|by| by.replace("person:", "")),
+                by: last.by.as_deref().map(|by| actors(&people, by)),
                 at: last.at,
             }),
             link,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_whose_answers_were_replaced_are_named_and_nobody_else() {
+        let happened = |kind, person: &str| TimelineEvent {
+            kind,
+            at: Timestamp::from_millis(1),
+            by: Some(format!("person:{person}")),
+            to: None,
+            through: None,
+            edited: Vec::new(),
+        };
+        let filled = happened(TimelineKind::Filled, "ada");
+        let confirmed = happened(TimelineKind::Confirmed, "bob");
+        let eve = happened(TimelineKind::Edited, "eve");
+        let own = happened(TimelineKind::Edited, "ada");
+        for (timeline, names) in [
+            (vec![filled.clone(), confirmed.clone()], vec![]),
+            (
+                vec![filled.clone(), confirmed.clone(), eve.clone()],
+                vec!["ada", "bob"],
+            ),
+            // Who enters other answers of their own has dropped nobody else's.
+            (vec![filled.clone(), own.clone()], vec![]),
+            (vec![filled, eve, confirmed, own], vec!["eve", "bob"]),
+        ] {
+            assert_eq!(dropped(&timeline), names);
+        }
+    }
+
+    #[test]
+    fn only_the_message_of_an_approval_loses_its_markup() {
+        let message = "The rule `deletions` requires approval.";
+        let plain = "The rule deletions requires approval.";
+        let rule = "deletions".to_owned();
+        assert_eq!(plain_message(message, Some(&rule)), plain);
+        assert_eq!(plain_message(message, None), message);
     }
 }

@@ -24,6 +24,7 @@ use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::ChannelsConfig;
 use mcp_elicit_channels::{Channels, OpenError, Surroundings};
 use mcp_elicit_inbox::login::PushOffer;
+use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::{Record, RecordError};
 
@@ -90,17 +91,19 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Creates what tells people through these channels. `links` gives the page of a question.
+    /// Creates what tells people through these channels. `links` gives the page of a question, `directory` the names of people as pages have
+    /// them.
     pub(crate) fn new(
         record: Arc<Record>,
         teams: Arc<Teams>,
         open: Arc<OpenChannels>,
         links: Arc<Links>,
         pages_only: Arc<PagesOnly>,
+        directory: Directory,
         devices: Option<Arc<Devices>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            summaries: Summaries::new(record.clone(), links, pages_only),
+            summaries: Summaries::new(record.clone(), links, pages_only, directory),
             record,
             teams,
             open: RwLock::new(open),

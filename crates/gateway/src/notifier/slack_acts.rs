@@ -190,12 +190,16 @@ impl Acts for SlackActs {
     }
 
     async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal> {
-        let Actable { row, .. } = self.actable(who, question, "look").await?;
+        let Actable { row, person, .. } = self.actable(who, question, "look").await?;
         let (record, summaries) = (self.record(), &self.notifier.summaries);
         let link = summaries.link(&row.id).unwrap_or_default();
         let summary = summaries.of(&row, link, record.now());
         let summary = summary.ok_or_else(|| denied(Denied::NotAddressed))?;
-        if let Err(fault) = record.mark_shown(&row.id).await {
+        let seen = match record.mark_shown(&row.id).await {
+            Ok(()) => record.mark_seen_by(&row.id, &person).await,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = seen {
             tracing::warn!(%fault, "that a question was seen in Slack could not be noted");
         }
         Ok(Arc::new(summary))

@@ -32,6 +32,7 @@ const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 /// The people of most tests; `eve` has roles and is in no group, `zoe` has neither.
 const PEOPLE: &str = r#"
 [people.ada]
+name = "Ada L."
 mail = "ops1@example.com"
 [people.bob]
 mail = "ops2@example.com"
@@ -82,18 +83,23 @@ impl Rig {
         let record = record();
         let pages_only = Arc::new(AtomicBool::new(false));
         let only = pages_only.clone();
+        let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
+        let logins = Arc::new(of_gateway.logins());
+        let directory = || {
+            let current = teams.clone();
+            let now = Arc::new(move || current.rules());
+            Directory::new(now, logins.clone(), String::new(), STALE, clock::now)
+        };
         let notifier = Notifier::new(
             record.clone(),
             teams.clone(),
             channels(&text, &rules),
             Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}"))),
             Arc::new(move || only.load(Ordering::Relaxed)),
+            directory(),
             None,
         );
-        let of_gateway = StateFolder::open(&folder.path().join("state")).unwrap();
-        let (current, logins) = (teams.clone(), Arc::new(of_gateway.logins()));
-        let now = Arc::new(move || current.rules());
-        let directory = Directory::new(now, logins, String::new(), STALE, clock::now);
+        let directory = directory();
         let at = serve(notifier.slack_route(SlackPeople { directory, allow })).await;
         Some(Self {
             workspace,
@@ -272,7 +278,7 @@ async fn a_button_answers_for_a_person_who_is_asked_and_the_message_changes() {
     let last = got.last().unwrap();
     assert_eq!(last["method"], "chat.update");
     assert_eq!(buttons(last), ["open"]);
-    assert!(last.to_string().contains("Answered by ada"), "{last}");
+    assert!(last.to_string().contains("Answered by Ada L."), "{last}");
     // The other one comes too late.
     let late = rig.click("UOPS2", "decline", &format!("{id}:0:-")).await;
     assert_eq!(late, "The question has ended.");
@@ -662,6 +668,8 @@ async fn two_people_agree_in_slack_where_nothing_is_entered() {
         buttons(got.last().unwrap()),
         ["choose:0", "decline", "open"]
     );
+    let words = ": Ada L. agreed. 1 more person must agree.";
+    assert!(got.last().unwrap().to_string().contains(words), "{got:?}");
     // One person is one vote, on whichever message.
     for version in [0, 1] {
         let again = click("UOPS1", "choose:0", &id, version, "ok").await;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_inbox::login::directory::Directory;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::rules::Decision;
@@ -210,7 +212,21 @@ pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<
     let config = ConfiguredChannels::read(text, &rules).unwrap();
     let open = OpenChannels::open(Some(&config), &rules).unwrap();
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));
-    let notifier = Notifier::new(record.clone(), teams, open, links, Arc::new(|| false), None);
+    let current = teams.clone();
+    let now = Arc::new(move || current.rules());
+    let logins = Arc::new(StateFolder::at("/nonexistent".as_ref()).logins());
+    let hour = Duration::from_secs(60 * 60);
+    let directory = Directory::new(now, logins, String::new(), hour, clock::now);
+    let pages_only = Arc::new(|| false);
+    let notifier = Notifier::new(
+        record.clone(),
+        teams,
+        open,
+        links,
+        pages_only,
+        directory,
+        None,
+    );
     (notifier, rules)
 }
 

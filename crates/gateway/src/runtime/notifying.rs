@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::Router;
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::OpenError;
-use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
+use mcp_elicit_inbox::login::table::Logins;
+use mcp_elicit_inbox::login::{LoginSettings, PushOffer};
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::clock;
@@ -15,6 +16,7 @@ use super::inbox_location::ExtraRoutes;
 use super::{Folder, Runtime, StartError};
 use crate::config::{Config, zone_of};
 use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
+use crate::teams::Teams;
 
 /// The channels of a configuration that is about to be in force.
 pub(super) type NextChannels = Arc<OpenChannels>;
@@ -50,6 +52,17 @@ fn devices(
         .map_err(|error| StartError::Channels(Box::new(error)))
 }
 
+/// Returns the people of the rules in force, with what is known of them from logins.
+fn directory(teams: &Arc<Teams>, login: Option<&LoginSettings>, logins: Logins) -> Directory {
+    let (issuer, stale) = match login {
+        Some(login) => (login.issuer().to_owned(), login.stale),
+        None => (String::new(), STALE),
+    };
+    let teams = teams.clone();
+    let rules = Arc::new(move || teams.rules());
+    Directory::new(rules, Arc::new(logins), issuer, stale, clock::now)
+}
+
 impl Runtime {
     /// Opens the channels, where rules are in force. Nobody is told yet.
     pub(super) fn open_notifier(
@@ -82,6 +95,7 @@ impl Runtime {
             open,
             self.links(),
             Arc::new(pages_only),
+            directory(teams, config.login.as_ref(), folder.state.logins()),
             devices(config, folder, &teams.rules())?,
         );
         self.notifier = Some(notifier);
@@ -116,13 +130,9 @@ impl Runtime {
             let (Some(notifier), Some(teams)) = (&notifier, teams.clone()) else {
                 return Router::new();
             };
-            let (issuer, stale, allow) = match &login {
-                Some(login) => (login.issuer().to_owned(), login.stale, login.allow.clone()),
-                None => (String::new(), STALE, Vec::new()),
-            };
-            let rules = Arc::new(move || teams.rules());
-            let logins = Arc::new(folder.logins());
-            let directory = Directory::new(rules, logins, issuer, stale, clock::now);
+            let allow = login.as_ref().map(|login| login.allow.clone());
+            let allow = allow.unwrap_or_default();
+            let directory = directory(&teams, login.as_ref(), folder.logins());
             notifier.slack_route(SlackPeople { directory, allow })
         })
     }

@@ -41,7 +41,7 @@ pub enum ReloadError {
     FirstTeams,
     /// Settings by which rules are judged differ from those in force.
     #[error(
-        "{} in the file differs from what the gateway was started with, and rules are judged by it: check the file with `--check`, and restart",
+        "{} in the file differs from that of the running gateway, and rules depend on it: restart the gateway to apply the file",
         .names.join(", ")
     )]
     NeedsRestart {
@@ -55,6 +55,10 @@ pub enum ReloadError {
 pub struct Reloaded {
     /// `true` if its rules, people, groups, roles and channels are in force; `false` where it has none.
     pub has_teams: bool,
+    /// The number of rules and of people in it.
+    pub counts: [usize; 2],
+    /// `true` if its rules, people, groups and roles are those that were in force before.
+    pub is_unchanged: bool,
     /// The names of the settings that differ from those in force, and need a restart.
     pub need_restart: Vec<String>,
 }
@@ -98,11 +102,15 @@ impl Runtime {
         match self.next(text) {
             Ok((rules, channels, need_restart)) => {
                 let before = digest_of_rules(&teams.rules());
+                let is_unchanged = before == digest_of_rules(&rules);
+                let counts = [rules.rules().len(), rules.people().people.len()];
                 teams.tell(loaded(&rules, Some(before), need_restart.clone()));
                 teams.replace(rules);
                 self.replace_channels(channels);
                 Ok(Reloaded {
                     has_teams: true,
+                    counts,
+                    is_unchanged,
                     need_restart,
                 })
             }
@@ -147,6 +155,8 @@ impl Runtime {
         need_restart.extend(found.others);
         Ok(Reloaded {
             has_teams: false,
+            counts: [0, 0],
+            is_unchanged: true,
             need_restart,
         })
     }
@@ -191,7 +201,7 @@ impl Runtime {
         match reloaded {
             Err(error) => {
                 let error = with_causes(&error);
-                tracing::error!(%error, "the rules stay as they are, and so do the channels");
+                tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force");
             }
             Ok(reloaded) => tracing::warn!("{}", reloaded.in_words()),
         }
@@ -223,12 +233,18 @@ impl Reloaded {
     #[cfg(unix)]
     fn in_words(&self) -> String {
         let read = if self.has_teams {
-            "the rules were read again and are in force, with the channels"
+            let [rules, people] = self.counts;
+            let rules_word = if rules == 1 { "rule" } else { "rules" };
+            let people_word = if people == 1 { "person" } else { "people" };
+            let unchanged = if self.is_unchanged { ", unchanged" } else { "" };
+            format!(
+                "the rules were read again and are in force, with the channels: {rules} {rules_word}, {people} {people_word}{unchanged}"
+            )
         } else {
-            "the file was read again: it has no rules, people and channels"
+            "the file was read again: it has no rules, people and channels".to_owned()
         };
         if self.need_restart.is_empty() {
-            return read.to_owned();
+            return read;
         }
         let names = self.need_restart.join(", ");
         format!("{read}; these settings of it differ, and need a restart: {names}")

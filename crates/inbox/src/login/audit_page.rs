@@ -97,13 +97,16 @@ pub(super) async fn audit(
             return gate.notice(StatusCode::SERVICE_UNAVAILABLE, "Not now", line);
         }
     };
-    let events = audit::events().map(|event| (event, event == query.event));
+    let mut events: Vec<_> = audit::events()
+        .map(|event| (event, event == query.event))
+        .collect();
+    events.sort_unstable();
     web::audit(
         &gate.site,
         Audit {
             name: signed_in.name.clone(),
             lines,
-            events: events.collect(),
+            events,
             older: older.map(|number| query.before(number)),
             question: query.question,
             server: query.server,

@@ -300,13 +300,39 @@ impl Gate {
             }
             LoginRefused::TooMany => "There are too many sessions. Try again later.".to_owned(),
         };
-        self.try_again(StatusCode::FORBIDDEN, "You cannot log in", line)
+        let is_other_needed = matches!(
+            refused,
+            LoginRefused::NotAllowed | LoginRefused::BoundToAnother
+        );
+        let mut links = self.login_links();
+        if is_other_needed {
+            links.reverse();
+        }
+        let notice = Notice {
+            head: "You cannot log in".to_owned(),
+            lines: vec![line],
+            links,
+            ..Notice::default()
+        };
+        web::notice(&self.site, StatusCode::FORBIDDEN, notice)
     }
 
     /// Returns a page that says why there is no login, and leads to another.
+    #[cfg(feature = "teams")]
     pub(super) fn try_again(&self, status: StatusCode, head: &str, line: String) -> Response {
+        let notice = Notice {
+            head: head.to_owned(),
+            lines: vec![line],
+            links: self.login_links(),
+            ..Notice::default()
+        };
+        web::notice(&self.site, status, notice)
+    }
+
+    /// Returns links to another login, the same account first.
+    fn login_links(&self) -> Vec<(String, String)> {
         let base = self.site.path();
-        let links = match &self.settings.mode {
+        match &self.settings.mode {
             LoginMode::Proxy(_) => vec![(format!("{base}/"), "Try again".to_owned())],
             #[cfg(feature = "teams")]
             LoginMode::Oidc(_) => vec![
@@ -316,14 +342,7 @@ impl Gate {
                     "Use another account".to_owned(),
                 ),
             ],
-        };
-        let notice = Notice {
-            head: head.to_owned(),
-            lines: vec![line],
-            links,
-            ..Notice::default()
-        };
-        web::notice(&self.site, status, notice)
+        }
     }
 
     /// Returns a page that says one thing.

@@ -233,3 +233,35 @@ async fn calls_of_one_tool_are_told_apart_by_their_arguments_where_they_may_be_s
         assert!(!has(&person, "/?find=moon", &row).await, "{name}");
     }
 }
+
+#[tokio::test]
+async fn approve_and_decline_stand_together_and_a_decline_for_all_asks_once_more() {
+    let nothing = json!({"type": "object", "properties": {}});
+    let rig = approval(&plan(2), &json!({"name": "x"}), &nothing).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    assert_eq!(ada.press("accept", "").await.status, 303);
+    // One sentence says it.
+    let page = ada.get(&ada.question("")).await;
+    has_all(&page, &["You have approved. 1 more must approve."]);
+    has_none(&page, &["2 people must approve"]);
+    let page = bob.get(&bob.question("")).await;
+    let (_, entered) = page.body.split_once("class=\"entered\"").unwrap();
+    let (entered, after) = entered.split_once("</form>").unwrap();
+    assert!(entered.contains("Approve exactly this") && entered.contains("/decline\">Decline<"));
+    let form = after.find("id=\"answer\"").unwrap();
+    let (form, _) = after[form..].split_once('>').unwrap();
+    assert!(form.ends_with(" hidden"), "{form}");
+    // The first press asks, with what it does to the others.
+    let asks = bob.press("decline", "").await;
+    let here = bob.question("?leave=decline");
+    assert_eq!(asks.header("location"), Some(&*here));
+    assert!(phase(&rig).await.is_open());
+    let page = bob.get(&here).await;
+    has_all(&page, &["The call ends for everyone", "name=\"drop\""]);
+    has_none(&page, &["What you filled in is dropped"]);
+    assert_eq!(bob.press("decline", "&drop=yes").await.status, 303);
+    assert_eq!(phase(&rig).await, Phase::Declined);
+}

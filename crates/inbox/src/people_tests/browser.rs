@@ -68,12 +68,12 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
 
     bob.click("[data-act=review]").await;
     bob.at("dl.review").await;
-    assert_eq!(bob.text("[data-act=accept]").await, "Confirm");
+    assert_eq!(bob.text("[data-act=accept]").await, "Enter these answers");
     // The focus is on a control that is shown anew: it does not get lost.
     ada.run("document.querySelector('details.course summary').focus()")
         .await;
     bob.click("[data-act=accept]").await;
-    bob.shows("Others have to confirm them").await;
+    bob.shows("Your answers are entered").await;
     ada.shows("Answers that Bob Ross entered").await;
     ada.until("return document.activeElement.matches('details.course summary')")
         .await;
@@ -369,7 +369,7 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         page.at("dl.review").await;
         look!(page, "review");
         page.click("[data-act=accept]").await;
-        page.shows("Others have to confirm them").await;
+        page.shows("Your answers are entered").await;
         look!(page, "entered-by-me");
         bob.press("takeover", "").await;
         bob.fill("Mars").await;
@@ -430,7 +430,7 @@ async fn axe_finds_nothing_where_arguments_are_changed_and_where_people_are_refu
         ada.shows("changed from").await;
         look!(ada, "review");
         ada.click("[data-act=accept]").await;
-        ada.shows("Others have to approve it, too").await;
+        ada.shows("Your approval is recorded").await;
         look!(ada, "approved-by-me");
         bob.open(&question).await;
         bob.shows("changed from").await;
@@ -570,7 +570,7 @@ async fn long_names_and_courses_stay_inside_a_narrow_page() {
         page.at("dl.review").await;
         look!("review");
         page.click("[data-act=accept]").await;
-        page.shows("Others have to approve it, too").await;
+        page.shows("Your approval is recorded").await;
         look!("approved-by-me");
         page.open(&address(&rig, "/")).await;
         look!("list");

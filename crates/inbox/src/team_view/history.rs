@@ -177,7 +177,7 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
     let mut lines: Vec<NoticeLine> = Vec::new();
     for message in messages {
         let asks = ASKING.contains(&message.event.as_str());
-        let Some((channel, outcome)) = (asks && message.recipient != "endpoint")
+        let Some(outcome) = (asks && message.recipient != "endpoint")
             .then(|| outcome(message))
             .flatten()
         else {
@@ -185,9 +185,9 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
         };
         let event = (message.event.as_str(), message.at);
         let head = if message.channel == NO_CHANNEL {
-            "Could not be told, since no channel has an address of theirs".to_owned()
+            "Could not be notified, since no channel has an address of theirs".to_owned()
         } else {
-            format!("{outcome} by {channel}")
+            outcome
         };
         let name = recipient(now, message);
         let mut known = lines.iter_mut();
@@ -222,26 +222,25 @@ fn in_words(channel: &str) -> &str {
     match channel {
         "slack" => "Slack",
         "teams" => "Teams",
-        "push" => "a notification of the browser",
+        "push" => "a browser notification",
         other => other,
     }
 }
 
-/// Returns the channel of a message, and what became of it; `None` where there is nothing to say.
-fn outcome(message: &Notification) -> Option<(String, String)> {
-    let channel = in_words(&message.channel).to_owned();
+/// Returns what became of a message; `None` where there is nothing to say.
+fn outcome(message: &Notification) -> Option<String> {
+    let channel = in_words(&message.channel);
     let why = message.why.as_deref().unwrap_or("unknown");
-    let outcome = match message.state {
-        NotificationState::Sent => "Told".to_owned(),
-        NotificationState::Failed => format!("Could not be told ({why})"),
+    Some(match message.state {
+        NotificationState::Sent => format!("Notified through {channel}"),
+        NotificationState::Failed => format!("Could not be notified through {channel} ({why})"),
         NotificationState::Due | NotificationState::Sending if message.attempts > 1 => {
-            format!("Not told yet ({why})")
+            format!("Not notified through {channel} yet ({why})")
         }
         NotificationState::Due | NotificationState::Sending | NotificationState::Skipped => {
             return None;
         }
-    };
-    Some((channel, outcome))
+    })
 }
 
 fn recipient(now: &DirectoryNow, message: &Notification) -> String {

@@ -164,4 +164,10 @@ impl Rule {
     pub fn is_for_server(&self, server: &str) -> bool {
         self.servers.iter().any(|glob| glob.matches(server))
     }
+
+    /// Returns `true` if the rule is for this server and not for every one.
+    pub fn names_server(&self, server: &str) -> bool {
+        let every = Glob::new("*");
+        self.is_for_server(server) && !self.servers.iter().any(|glob| glob.covers(&every))
+    }
 }

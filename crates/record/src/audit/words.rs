@@ -31,13 +31,24 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
         said.extend(["  rule ", word("rule")]);
         // Whose call it is.
         if is_there("principal") && !is_there("by") {
-            said.extend(["  for ", word("principal")]);
+            said.extend(["  called by ", word("principal")]);
         }
     }
-    for (name, before) in [("digest", "  rules "), ("before", " instead of ")] {
-        if is_there(name) {
-            let digest: String = word(name).chars().take(8).collect();
-            said.extend([before, &*digest]);
+    let digest = |name: &str| word(name).chars().take(8).collect::<String>();
+    if is_there("digest") {
+        let is_kept = entry["event"] == "rules-rejected";
+        let before = if is_kept {
+            "  rules kept: "
+        } else {
+            "  rules "
+        };
+        said.extend([before, &*digest("digest")]);
+    }
+    if is_there("before") {
+        if entry["before"] == entry["digest"] {
+            said.push_str(", unchanged");
+        } else {
+            said.extend([" instead of ", &*digest("before")]);
         }
     }
     let restart = texts("restart");

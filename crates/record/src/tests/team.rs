@@ -505,3 +505,17 @@ async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
     assert_eq!(words(&told), expected);
     assert_eq!(told[3]["to"], "group:leads");
 }
+
+#[tokio::test]
+async fn the_audit_says_to_whom_a_question_was_shown() {
+    let record = record(Arc::new(Memory::default()));
+    let (id, _told) = create(&record, &asked_of("r1")).await;
+    for person in ["ada", "bob", "ada"] {
+        record.mark_shown(&id).await.unwrap();
+        record.mark_seen_by(&id, person).await.unwrap();
+    }
+    let events = events(&record).await;
+    let shown = events.iter().filter(|event| event["event"] == "shown");
+    let to: Vec<_> = shown.map(|event| event["to"].as_str()).collect();
+    assert_eq!(to, [Some("person:ada"), Some("person:bob")]);
+}

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::call_start::Carried;
 use crate::decisions::{Admission, Approval};
 use crate::frame_edit::ErrorResponse;
+use crate::hand_back::{NOT_CALLED, NotCalled};
 use crate::parts::approvals::{Approved, WaitingCall};
 use crate::parts::asks::Origin;
 use crate::parts::calls::{self, Call};
@@ -132,7 +133,7 @@ impl Relay {
                 self.deliveries.accepted(delivery, &mut self.effects);
             }
             self.remove_call(key);
-            self.tell_not_called(&client, &why, "");
+            self.tell_not_called(&client, NotCalled::Refused, &why, "");
             return true;
         }
         let tool = self.catalog.facts_of(client.kind, &summary.target);
@@ -168,14 +169,15 @@ impl Relay {
     fn refuse_call(&mut self, frame: ClientFrame<'_>, kind: CallKind, why: &str) -> ClientForward {
         if let Some(id) = frame.id() {
             let stream = frame.stream();
-            self.tell_not_called(&WaitingClient { stream, id, kind }, why, "");
+            let client = WaitingClient { stream, id, kind };
+            self.tell_not_called(&client, NotCalled::Refused, why, "");
         }
         ClientForward::Handled
     }
 
     /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, that says what to do.
-    fn tell_not_called(&mut self, client: &WaitingClient, why: &str, next: &str) {
-        self.tell_not_done(client, why, "was not called", next);
+    fn tell_not_called(&mut self, client: &WaitingClient, cause: NotCalled, why: &str, next: &str) {
+        self.tell_not_done(client, cause, why, "was not called", next);
     }
 
     fn not_done(&self, why: &str, server_was: &str, next: &str) -> String {
@@ -184,17 +186,28 @@ impl Relay {
     }
 
     /// Tells a client that its call is not done, and why.
-    fn tell_not_done(&mut self, client: &WaitingClient, why: &str, server_was: &str, next: &str) {
+    fn tell_not_done(
+        &mut self,
+        client: &WaitingClient,
+        cause: NotCalled,
+        why: &str,
+        server_was: &str,
+        next: &str,
+    ) {
         let words = self.not_done(why, server_was, next);
+        let mark = json!({NOT_CALLED: cause.word()});
         let said = match client.kind {
             CallKind::Tool => {
                 let content = json!([{"type": "text", "text": words}]);
-                let result = json!({"resultType": "complete", "content": content, "isError": true});
+                let result = json!({
+                    "resultType": "complete", "_meta": mark, "content": content, "isError": true,
+                });
                 let result = members::raw_value(&self.client.own_result(result));
                 message::result(&client.id, &result)
             }
             CallKind::Prompt | CallKind::Resource => {
-                ErrorResponse::new(-32000, words).to_response(&client.id)
+                let error = ErrorResponse::new(-32000, words).with_data(mark);
+                error.to_response(&client.id)
             }
         };
         self.tell_client(client.stream, said, true);
@@ -284,14 +297,18 @@ impl Relay {
                 Some(_) => self.refusal_of_edits(now, client.kind, edits.as_ref(), rule),
                 None => self.refusal_of_waiting(now, client.kind, &summary),
             }
+            .map(|why| (NotCalled::Refused, why))
         } else {
-            Some(format!(
-                "the people whom the rule `{rule}` asks did not approve this call"
-            ))
+            let did = match reply["action"].as_str() {
+                Some("cancel") => "dismissed",
+                _ => "declined",
+            };
+            let why = format!("a person whom the rule `{rule}` asks {did} this call");
+            Some((NotCalled::Declined, why))
         };
-        if let Some(why) = refusal {
+        if let Some((cause, why)) = refusal {
             self.effects.push(Effect::Delivered { records });
-            self.tell_not_called(&client, &why, "");
+            self.tell_not_called(&client, cause, &why, "");
             return;
         }
         if let Some(decisions) = self.settings.decisions.clone() {
@@ -381,7 +398,7 @@ impl Relay {
         if let Some(client) = self.calls.get(key).and_then(WaitingClient::of) {
             self.end_questions_of(now, key, Ending::CallEnded);
             self.remove_call(key);
-            self.tell_not_done(&client, &why, server_was, "");
+            self.tell_not_done(&client, NotCalled::Refused, &why, server_was, "");
         } else {
             let words = self.not_done(&why, server_was, "");
             self.fail(now, key, &ErrorResponse::new(-32000, words));
@@ -455,15 +472,19 @@ impl Relay {
     }
 
     /// The question about a call ended without anybody's decision, and so does the call.
-    pub(crate) fn approval_fails(&mut self, key: CallId, why: &str) {
+    pub(crate) fn approval_fails(&mut self, key: CallId, ending: Ending, why: &str) {
         let Some(approval) = self.approvals.of(key) else {
             return;
         };
         let people = &approval.people;
-        let why = format!(
-            "the rule `{}` asks people about this call, and {why}",
-            people.rule
-        );
+        let rule = &people.rule;
+        let (cause, why) = if ending == Ending::TimedOut {
+            let why = format!("this call was not approved in time (rule `{rule}`)");
+            (NotCalled::TimedOut, why)
+        } else {
+            let why = format!("this call needs approval by the rule `{rule}`, and {why}");
+            (NotCalled::Failed, why)
+        };
         let next = if people.hands_back {
             " Make the call again to ask once more."
         } else {
@@ -471,7 +492,7 @@ impl Relay {
         };
         let call = self.remove_call(key);
         if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
-            self.tell_not_called(&client, &why, next);
+            self.tell_not_called(&client, cause, &why, next);
         }
     }
 

@@ -221,7 +221,7 @@ fn a_call_that_the_rules_refuse_by_the_time_it_is_approved_is_not_made() {
         assert_eq!(tool_calls(&world), 0, "{eras:?}");
         let said = response(&world, id).to_string();
         assert!(
-            said.contains("`never` refuses it: not here") && !said.contains("did not approve"),
+            said.contains("`never` refuses it: not here") && !said.contains("declined"),
             "{said}"
         );
         assert!(fixed.approved.lock().unwrap().is_empty());
@@ -252,6 +252,13 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
                 is_error(&said) && said.to_string().contains("`careful`"),
                 "{said}"
             );
+            let (words, mark) = if decline {
+                ("asks declined this call", "declined")
+            } else {
+                ("this call was not approved in time", "timed-out")
+            };
+            assert!(said.to_string().contains(words), "{said}");
+            assert_eq!(said["result"]["_meta"][crate::NOT_CALLED], mark, "{said}");
             assert_eq!(tool_calls(&world), 0);
         }
     }

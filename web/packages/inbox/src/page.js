@@ -542,6 +542,8 @@ function renewForm(page) {
     go.classList.toggle("main", Boolean(other?.classList.contains("main")));
     go.hidden = !other;
   }
+  // Where one agrees or declines beside the people, the form below says nothing else.
+  if (!document.querySelector(".reviewing")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
 }
 
 // A claim ends by itself, and no event tells of it.

@@ -34,7 +34,7 @@ pub(crate) struct DemoServerArgs {
     #[arg(long, conflicts_with = "listen")]
     backups: bool,
 
-    /// Seconds for which a question waits; a person behind a gateway may take longer than one at a terminal
+    /// Seconds for which a question waits; a person behind a gateway may take longer than one at a terminal [default: 300, and 3600 with a client of 2026-07-28]
     #[arg(long, value_name = "SECONDS", conflicts_with = "backups", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
 }

@@ -101,6 +101,59 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
+/// The inbox of a gateway that is tried on one machine, as docs/teams.md has it.
+const OWN_INBOX: &str = "http://127.0.0.1:7878";
+
+/// Serves the issuer alone, for a gateway of the operator's own on this machine, until the process is stopped.
+pub(crate) async fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result<Exit, Failure> {
+    if !address.ip().is_loopback() {
+        let message =
+            format!("{address} is not a loopback address: this issuer asks for no password");
+        return Err(Failure::usage(message).hint("use an address such as 127.0.0.1:9900."));
+    }
+    let stop = stop::listen()?;
+    let no_key = |error: NoRandomness| Failure::usage("cannot make a key").because(error);
+    let unusable = |error: io::Error| {
+        Failure::usage(format!("{} cannot be used", folder.display())).because(error)
+    };
+    std::fs::create_dir_all(&folder).map_err(unusable)?;
+    let file = folder
+        .canonicalize()
+        .map_err(unusable)?
+        .join("inbox.secret");
+    // The one of an earlier run stays.
+    state_file::create_once(&file, issuer::secret().map_err(no_key)?.as_bytes())
+        .map_err(unusable)?;
+    let client = Client {
+        id: "inbox",
+        secret: state_file::read_text(&file).map_err(unusable)?,
+        redirect_uri: format!("{OWN_INBOX}/login/return"),
+    };
+    let cannot_listen =
+        |error: io::Error| Failure::usage(format!("cannot listen at {address}")).because(error);
+    let listener = TcpListener::bind(address).await.map_err(cannot_listen)?;
+    let at = listener.local_addr().map_err(cannot_listen)?;
+    let issuer = Issuer::new(format!("http://{at}"), client, &PEOPLE).map_err(no_key)?;
+    output::say(format_args!(
+        "An issuer for a gateway with inbox-url = \"{OWN_INBOX}\", which knows ada@example.com and bob@example.com. Its [login]:"
+    ));
+    output::say("");
+    output::print("[login]\nmode = \"oidc\"")?;
+    output::print(format_args!("issuer = \"http://{at}\""))?;
+    output::print("client-id = \"inbox\"")?;
+    let file = json!(file.display().to_string());
+    output::print(format_args!("client-secret = {{ file = {file} }}"))?;
+    output::say("");
+    output::say("Ctrl-C ends it.");
+    tokio::select! {
+        served = axum::serve(listener, issuer.router()) => {
+            served.map_err(|error| Failure::connection("the issuer broke").because(error))?;
+            Ok(Exit::Done)
+        }
+        () = stop.cancelled() => Err(Failure::interrupted("the issuer has ended")),
+    }
+}
+
 /// The folder of the gateway's configuration and state.
 enum ConfigFolder {
     /// It goes with the demo.
@@ -400,7 +453,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
             Failure::connection(format!("the tools of {server} cannot be listed")).because(error)
         })?;
         output::say(format_args!(
-            "An agent calls {tool} of {server}. It waits for two people of ops."
+            "An agent calls the tool {tool} on the server {server}. Two people in ops must answer."
         ));
         let options = CallOptions::default().stop(stop.clone());
         let called = connection.call_tool(tool, arguments, &options).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
-use mcp_elicit_gateway::config::channel_defects;
+use mcp_elicit_gateway::config::add_channel_defects;
 use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::rules::Loaded;
 use mcp_elicit_policy::{RuleDefect, Rules};
@@ -128,16 +128,7 @@ fn add_channels(loaded: &mut Loaded, text: &str) {
         return;
     }
     let people = loaded.rules.as_ref().map(Rules::people);
-    let place = |defect: &RuleDefect| (defect.line, defect.column);
-    for defect in channel_defects(text, people) {
-        // A secret that is written as text is found by both readers.
-        let is_known =
-            |other: &RuleDefect| (place(other), other.code) == (place(&defect), defect.code);
-        if !loaded.defects.iter().any(is_known) {
-            loaded.defects.push(defect);
-        }
-    }
-    loaded.defects.sort_by_key(place);
+    add_channel_defects(&mut loaded.defects, text, people);
 }
 
 /// Returns the length of what is marked at the start of a text: a word, a string with its quotes, or a list or table to its end.

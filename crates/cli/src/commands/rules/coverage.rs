@@ -60,7 +60,7 @@ Exit codes:
 const NAME: usize = 80;
 
 pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
-    let (rules, _) = super::right_rules(&args.file)?;
+    let rules = super::right_rules(&args.file)?.rules;
     let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
     let server = args.name.clone().unwrap_or(reported);
     let covered: Vec<_> = tools
@@ -76,10 +76,11 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
                 .any(|rule| rule.name() == name)
         })
     };
+    // A rule that names no server may be for the tools of another.
     let unused = rules
         .rules()
         .iter()
-        .filter(|rule| rule.is_for_server(&server) && rule.is_for_tools() && !is_used(rule.name()));
+        .filter(|rule| rule.names_server(&server) && rule.is_for_tools() && !is_used(rule.name()));
     let unused: Vec<&str> = unused.map(Rule::name).collect();
     if args.json {
         let tools = covered.iter().map(|(tool, found)| {
@@ -139,8 +140,9 @@ fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Fa
         .iter()
         .filter(|(_, found)| found.coverage == Coverage::Never)
         .count();
+    let have = if never == 1 { "has" } else { "have" };
     output::say(format_args!(
-        "{} of the {} tools of {} have no rule",
+        "{} of the {} tools of {} {have} no rule",
         never,
         covered.len(),
         sanitize::line(server, NAME)

@@ -6,7 +6,7 @@ mod simulate;
 mod simulate_audit;
 
 use clap::{Args, Subcommand};
-use mcp_elicit_gateway::config::login_issuer;
+use mcp_elicit_gateway::config::{login_issuer, server_names};
 use mcp_elicit_policy::Rules;
 
 use crate::failure::{Exit, Failure};
@@ -63,8 +63,17 @@ pub(crate) fn run(args: RulesArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a file of rules that must be right, and the issuer at which people log in, where it has one.
-fn right_rules(file: &Input) -> Result<(Rules, Option<String>), Failure> {
+/// A file of rules without mistakes.
+struct RightRules {
+    rules: Rules,
+    /// The issuer at which people log in, where the file has one.
+    logs_in: Option<String>,
+    /// The servers of the file by name; empty where it has none.
+    servers: Vec<String>,
+}
+
+/// Reads a file of rules that must be right.
+fn right_rules(file: &Input) -> Result<RightRules, Failure> {
     let text = text_of(file)?;
     let rules = Rules::parse(&text).map_err(|defects| {
         let count = defects.len();
@@ -74,7 +83,11 @@ fn right_rules(file: &Input) -> Result<(Rules, Option<String>), Failure> {
             .telling("the first:", first.into_iter().collect())
             .hint(format!("see all with `mcp-elicit rules check {file}`."))
     })?;
-    Ok((rules, login_issuer(&text)))
+    Ok(RightRules {
+        rules,
+        logs_in: login_issuer(&text),
+        servers: server_names(&text),
+    })
 }
 
 fn text_of(file: &Input) -> Result<String, Failure> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mcp_elicit_core::wire::{CallFrame, CallKind};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::RightRules;
 use super::simulate_audit::{self, Since};
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
@@ -33,14 +34,14 @@ use crate::output;
 /// result that needs them is reported as unknown, with the missing facts. Questions still in the record (30 days by default)
 /// provide more facts.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("calls").required(true).args(["call", "audit"]))]
 pub(crate) struct SimulateArgs {
     /// The rules, in TOML; `-` is stdin
     #[arg(value_name = "FILE")]
     file: Input,
 
     /// The call, in JSON; `-` reads it from stdin
-    #[arg(long, value_name = "JSON", required_unless_present = "audit")]
+    #[arg(long, value_name = "JSON")]
     call: Option<String>,
 
     /// Evaluate every call in the audit of a gateway
@@ -62,23 +63,32 @@ pub(crate) struct SimulateArgs {
 
 const EXAMPLES: &str = r#"The call:
   server       the server's name in the configuration (required)
-  tool         the tool; or `prompt` with its name, or `resource` with its URI. Without any, the server asked outside a known call
+  tool         the tool; or `prompt` with its name, or `resource` with its URI.
+               Without any, the server asked outside a known call
   arguments    the arguments, an object
-  caller       {"issuer","subject","name","mail","client","kind","person","groups"}, kind is local, subject or key; subject of a local
-               caller is the user of the machine (`local-user`); person is the owner of a key, "" of one made with --no-person
-  annotations  {"readOnly","destructive","idempotent","openWorld"}; the specification's defaults for those not given
+  caller       {"issuer","subject","name","mail","client","kind","person","groups"}.
+               kind is local, subject or key; subject of a local caller is the user of the
+               machine (`local-user`); person is the owner of a key, "" of one made with
+               --no-person
+  annotations  {"readOnly","destructive","idempotent","openWorld"}; the specification's
+               defaults for those not given
   question     {"mode","message","host","credentials","fields"}
   now          the time, such as 2026-11-22T10:00:00Z
 
 Examples:
-  mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
+  mcp-elicit rules simulate rules.toml \
+    --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
   mcp-elicit rules simulate rules.toml --json --call - < call.json | jq .rule
   mcp-elicit rules simulate rules.toml --audit --since 7d
-  mcp-elicit rules simulate rules.toml --audit --state /var/lib/mcp-elicit --json | jq 'select(.certain and .was != .now[0])'
+  mcp-elicit rules simulate rules.toml --audit --state /var/lib/mcp-elicit --json \
+    | jq 'select(.certain and .was != .now[0])'
 
-JSON with --audit: {"at","question","server","tool","kind","was","now":[..],"verdicts":[..],"certain","missing":[..]} for each line, and
-{"summary":{"questions","approvals","refusals","certain","changed","by-rule","perhaps-by-rule","no-rule","missing"}} at the end. `now` has
-the rule that decides, or each that may (null: no rule); `missing` names the missing facts.
+JSON with --audit, for each line:
+  {"at","question","server","tool","kind","was","now":[..],"verdicts":[..],"certain","missing":[..]}
+and at the end:
+  {"summary":{"questions","approvals","refusals","certain","changed","by-rule","perhaps-by-rule",
+   "no-rule","missing"}}
+`now` has the rule that decides, or each that may (null: no rule); `missing` the missing facts.
 
 Exit codes:
   0  a decision was made
@@ -149,7 +159,7 @@ impl InputCaller {
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     let Some(call) = &args.call else {
-        let (rules, logs_in) = super::right_rules(&args.file)?;
+        let RightRules { rules, logs_in, .. } = super::right_rules(&args.file)?;
         return simulate_audit::run(rules, logs_in, args.state.clone(), args.since, args.json);
     };
     if args.file == Input::Stdin && call == "-" {
@@ -157,7 +167,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             "the rules and the call cannot both be stdin",
         ));
     }
-    let (rules, logs_in) = super::right_rules(&args.file)?;
+    let RightRules {
+        rules,
+        logs_in,
+        servers,
+    } = super::right_rules(&args.file)?;
     let text = match call.as_str() {
         "-" => super::text_of(&Input::Stdin)?,
         text => text.to_owned(),
@@ -196,6 +210,15 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             "form".clone_into(&mut question.mode);
         }
         check_words(question)?;
+    }
+    if !servers.is_empty() && !servers.contains(&input.server) {
+        let server = output::harmless(&input.server);
+        let servers = servers.join(", ");
+        output::say(format_args!(
+            "{} the file has no server `{server}`; it has {}",
+            output::styled(output::WARNING, "warning:"),
+            output::harmless(&servers)
+        ));
     }
     let now = now(&rules, input.now)?;
     let by = input.caller.identify(&rules, logs_in.as_deref())?;
