@@ -80,7 +80,7 @@ impl Counting {
 }
 
 /// The number of questions in a minute.
-const LIMIT: usize = 5;
+const LIMIT: u32 = 5;
 
 fn session(reads_arguments: bool) -> (World, Arc<Counting>) {
     let rules = Arc::new(Counting {
@@ -89,7 +89,7 @@ fn session(reads_arguments: bool) -> (World, Arc<Counting>) {
     });
     let settings = RelaySettings {
         decisions: Some(rules.clone()),
-        per_minute: Some(LIMIT as u32),
+        per_minute: Some(LIMIT),
         ..RelaySettings::default()
     };
     (World::with_silent_server(settings), rules)
@@ -221,7 +221,7 @@ fn a_question_that_any_of_many_calls_may_have_asked_is_judged_once_for_calls_tha
     for id in 2..30 {
         server_asks(&mut world, id);
     }
-    assert_eq!(rules.plans(), 2 * LIMIT);
+    assert_eq!(rules.plans(), 2 * LIMIT as usize);
     assert_eq!(*rules.told.lock().unwrap(), []);
 }
 
@@ -263,11 +263,15 @@ fn a_refused_question_is_told_of_once_and_counts_in_the_limit() {
         }
         for id in 0..20 {
             let told = server_asks(&mut world, id);
-            let words = if id < LIMIT as u64 { "`never`" } else { "rate" };
+            let words = if id < u64::from(LIMIT) {
+                "`never`"
+            } else {
+                "rate"
+            };
             assert!(told.contains(words) && told.contains("error"), "{told}");
             assert!(!told.contains("decline"), "{told}");
         }
         let told = rules.told.lock().unwrap();
-        assert_eq!(*told, vec![Some("never".to_owned()); LIMIT]);
+        assert_eq!(*told, vec![Some("never".to_owned()); LIMIT as usize]);
     }
 }
