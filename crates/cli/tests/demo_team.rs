@@ -340,7 +340,8 @@ async fn the_issuer_alone_serves_a_gateway_of_ones_own_and_keeps_its_secret() {
         let quoted = |line: &str| line.split('"').nth(1).unwrap().to_owned();
         let at = quoted(issuer_line);
         let discovery = format!("{at}/.well-known/openid-configuration");
-        let found = reqwest::get(discovery).await.unwrap().text().await.unwrap();
+        let found = Browser::new().client.get(discovery).send().await.unwrap();
+        let found = found.text().await.unwrap();
         assert!(found.contains(&format!("\"issuer\":\"{at}\"")), "{found}");
         secrets.push(std::fs::read_to_string(quoted(secret)).unwrap());
     }
