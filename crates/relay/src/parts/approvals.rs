@@ -26,7 +26,7 @@ pub(crate) struct Approvals {
 
 /// A call that waits for approval.
 pub(crate) struct WaitingCall {
-    /// What was decided about it.
+    /// The decision about it.
     pub(crate) approval: Approval,
     /// The call.
     pub(crate) summary: CallSummary,
