@@ -162,8 +162,8 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     for words in [
         "You are logged in at the provider as mallory",
         "this gateway asks nobody of that name",
-        "<a class=\"btn main\" href=\"/\">Log in</a>",
-        "<a class=\"btn\" href=\"/login?another=1\">Use another account</a>",
+        "<a class=\"btn main\" href=\"/login?another=1\">Use another account</a>",
+        "<a class=\"btn\" href=\"/\">Log in</a>",
     ] {
         assert!(refused.body.contains(words), "{words}: {}", refused.body);
     }
