@@ -23,6 +23,7 @@ async function on(steps: (page: Page) => Promise<void>, options: Parameters<Site
 }
 
 const state = (page: Page) => page.evaluate("element.state");
+const focused = (page: Page, id: string) => page.waitForFunction((id) => document.querySelector("mcp-elicitation")!.shadowRoot!.activeElement?.id === id, id);
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true });
 
 describe("answers", () => {
@@ -181,6 +182,7 @@ describe("keyboard", () => {
         request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "string", title: "A" }, n: { type: "integer", title: "N" }, c: { type: "string", title: "C", enum: ["x", "y"] }, s: { type: "array", title: "S", items: { enum: ["p", "q"] } } }, required: ["a", "c"] } },
       });
       await page.evaluate("element.focusFirst()");
+      await focused(page, "f0");
       await page.keyboard.type("text");
       await page.keyboard.press("Tab");
       await page.keyboard.press("ArrowUp");
@@ -217,8 +219,8 @@ describe("keyboard", () => {
         const stop = new AbortController();
         Object.assign(window, { chat, stop, first: ask(request, { server: "files", signal: new AbortController().signal }), second: ask(request, { server: "other", signal: stop.signal }).catch((error: { code: string }) => error.code) });
       }, short);
+      await page.getByRole("heading", { name: "files asks" }).waitFor();
       expect(await page.evaluate("document.activeElement === chat")).toBe(true);
-      expect(await page.getByRole("heading", { name: "files asks" }).count()).toBe(1);
       await page.evaluate("stop.abort()");
       expect(await page.evaluate("second")).toBe("withdrawn");
       await page.getByLabel("Name").fill("Ada");
@@ -231,6 +233,7 @@ describe("keyboard", () => {
     on(async (page) => {
       await put(page, { request: short });
       await page.evaluate("element.focusFirst()");
+      await focused(page, "f0");
       await page.keyboard.press("Escape");
       expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: false } }]);
       await put(page, { request: short });
@@ -384,10 +387,21 @@ describe("parts that are loaded later", () => {
       await page.keyboard.press("Control+Enter");
       expect(await events(page)).toEqual([]);
       await go();
-      await page.waitForFunction(() => document.querySelector("mcp-elicitation")!.shadowRoot!.activeElement?.id === "f0");
+      await focused(page, "f0");
       await page.keyboard.press("End");
       await page.keyboard.type(" two");
       expect(await page.getByLabel("Release name").inputValue()).toBe("Autumn release two");
+    }));
+
+  test("while the part for typing loads no number can be stepped; then every press counts", () =>
+    without("typing", async (page, go) => {
+      await put(page, { request: { message: "How many?", requestedSchema: { type: "object", properties: { n: { type: "integer", title: "N" } } } } });
+      await page.evaluate("element.focusFirst()");
+      expect(await page.getByRole("textbox").count()).toBe(0);
+      await go();
+      await focused(page, "f0");
+      for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "Control+Enter"]) await page.keyboard.press(key);
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { n: 2 } } }]);
     }));
 
   test("without the part for a date and time it is typed as text", () =>

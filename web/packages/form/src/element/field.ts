@@ -74,7 +74,6 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
     const input = line({ type: "text", inputmode: field.kind === "integer" ? "numeric" : "decimal" });
     input.value = text;
     const { multipleOf = 1, minimum = "", maximum = "" } = field;
-    void load("typing");
     const move = async (direction: bigint) => {
       if (!LATER.typing) await load("typing");
       const next = LATER.typing?.stepped(input.value, `${multipleOf}`, `${minimum}`, `${maximum}`, direction);
@@ -134,9 +133,11 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
 }
 
 const isMoment = (field: Field) => field.kind === "text" && field.format === "date-time";
+const isTyped = (field: Field) => field.kind === "number" || field.kind === "integer" || (field.kind === "text" && field.format === "uri");
 
-/** What the controls of these fields take from the parts that are loaded later. */
+/** The parts without which the controls of these fields would lose what is pressed or typed meanwhile. */
 export const needs = (fields: readonly Field[]): readonly LaterName[] => [
+  ...(fields.some(isTyped) ? (["typing"] as const) : []),
   ...(fields.some(isMoment) ? (["moment"] as const) : []),
   ...(fields.some((field) => "options" in field && field.options.length > SEARCHED) ? (["search"] as const) : []),
 ];
