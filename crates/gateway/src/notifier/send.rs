@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::Either;
 use mcp_elicit_channels::timing::retry_pause;
 use mcp_elicit_channels::{
     Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Recipient,
@@ -26,28 +27,46 @@ const NO_INBOX: &str = "no-inbox";
 impl Notifier {
     /// Sends messages that are due. `true` where there may be more.
     pub(super) async fn send(&self) -> Result<bool, RecordError> {
-        let taken = self.record.take_messages(AT_ONCE).await?;
+        let mut taken = self.record.take_messages(AT_ONCE).await?;
+        taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
         let is_full = taken.len() == AT_ONCE;
-        let mut groups: BTreeMap<(String, String), Vec<Notification>> = BTreeMap::new();
+        let mut mails: BTreeMap<String, Vec<Notification>> = BTreeMap::new();
+        let mut others: BTreeMap<[String; 3], Vec<Notification>> = BTreeMap::new();
         for message in taken {
-            // Only mails that ask are ever sent together.
+            let Notification {
+                channel,
+                question,
+                recipient,
+                ..
+            } = &message;
+            let recipient = recipient.clone();
+            // Only mails that ask are ever sent together. Of other messages, a recipient gets those of one question in their order.
             let asks = Event::from_name(&message.event).is_some_and(Event::asks_to_act);
-            let together = message.channel == "mail" && asks;
-            let own = if together { "" } else { message.id.as_str() };
-            let key = (message.recipient.clone(), own.to_owned());
-            groups.entry(key).or_default().push(message);
+            let group = if channel == "mail" && asks {
+                mails.entry(recipient).or_default()
+            } else {
+                let key = [channel.clone(), recipient, question.clone()];
+                others.entry(key).or_default()
+            };
+            group.push(message);
         }
-        let sending = groups.into_values().map(|group| self.send_group(group));
+        let mails = mails.into_values().map(|group| self.send_mails(group));
+        let others = others.into_values().map(|group| self.send_each(group));
+        let sending = mails.map(Either::Left).chain(others.map(Either::Right));
         for done in futures::future::join_all(sending).await {
             done?;
         }
         Ok(is_full)
     }
 
-    async fn send_group(&self, group: Vec<Notification>) -> Result<(), RecordError> {
+    async fn send_mails(&self, group: Vec<Notification>) -> Result<(), RecordError> {
         if self.is_digest(&group).await? {
             return self.send_digest(&group).await;
         }
+        self.send_each(group).await
+    }
+
+    async fn send_each(&self, group: Vec<Notification>) -> Result<(), RecordError> {
         for message in &group {
             let tried = match self.notice(message).await? {
                 Err(tried) => tried,
