@@ -115,11 +115,7 @@ impl<'a> Revealed<'a> {
     }
 
     fn all_arguments(&self) -> Vec<(String, String)> {
-        let Some(arguments) = &self.summary().arguments else {
-            return Vec::new();
-        };
-        let call = CallView::tool("").with_json(arguments.as_str());
-        call.arguments_in_full()
+        all_arguments(self.summary())
     }
 
     /// Returns a sentence about the end: who ended it and when.
@@ -246,6 +242,13 @@ impl<'a> Revealed<'a> {
             [first @ .., last] => Some(format!("{} and {last}", first.join(", "))),
         }
     }
+}
+
+/// Returns the arguments of a question's call, by name; none for `{}`.
+pub(crate) fn all_arguments(summary: &Summary) -> Vec<(String, String)> {
+    let arguments = summary.arguments.as_deref();
+    let call = arguments.map(|arguments| CallView::tool("").with_json(arguments));
+    call.map_or_else(Vec::new, |call| call.arguments_in_full())
 }
 
 /// Returns the caller's name as it came, or the subject where there is no name.

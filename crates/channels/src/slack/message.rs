@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::modal;
 use super::text::{HEADER, OPTION, cut, escape, length, plain, sections};
 use crate::notice::{Notice, Summary};
-use crate::reveal::Revealed;
+use crate::reveal::{Revealed, all_arguments};
 
 /// The most blocks of a message.
 const BLOCKS: usize = 50;
@@ -69,7 +69,7 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole:
     };
     // A `no` beside an argument that may be changed reads like one to the call.
     let is_plain = !summary.is_approval || form.fields().is_empty();
-    let shows_arguments = reveal == Reveal::Arguments || summary.arguments.is_none();
+    let shows_arguments = reveal == Reveal::Arguments || all_arguments(summary).is_empty();
     if is_plain
         && shows_arguments
         && is_whole
@@ -301,11 +301,13 @@ mod tests {
         page.needs_page = true;
         assert_eq!(offer(&page, Reveal::Arguments, OFFERS, true), Offer::Page);
         let mut bare = summary(boolean);
-        bare.arguments = None;
-        assert!(matches!(
-            offer(&bare, Reveal::Question, OFFERS, true),
-            Offer::Buttons(_)
-        ));
+        for none in [None, Some("{}".to_owned())] {
+            bare.arguments = none;
+            assert!(matches!(
+                offer(&bare, Reveal::Question, OFFERS, true),
+                Offer::Buttons(_)
+            ));
+        }
     }
 
     /// Returns the ids of the buttons of a message, and its texts.

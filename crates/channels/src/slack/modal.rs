@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::text::{OPTION, cut, length, plain, sections, split};
 use crate::notice::Summary;
-use crate::reveal::caller;
+use crate::reveal::{all_arguments, caller};
 
 /// The most blocks of a view.
 const BLOCKS: usize = 100;
@@ -99,11 +99,7 @@ pub(super) fn view(
     let mut blocks = names(summary);
     blocks.extend(sections(&sanitize::text(&summary.message, usize::MAX)));
     blocks.extend(form_texts(summary));
-    let call = summary.arguments.as_deref().map(|arguments_text| {
-        let call = mcp_elicit_core::view::CallView::tool("").with_json(arguments_text);
-        call.arguments_in_full()
-    });
-    blocks.extend(arguments(&call.unwrap_or_default()));
+    blocks.extend(arguments(&all_arguments(summary)));
     for (index, field) in form.iter().enumerate() {
         blocks.push(input(index, field, options_url, zone)?);
     }

@@ -96,7 +96,7 @@ enum Act {
         /// Its id, which `tokens list` has
         id: String,
     },
-    /// Remove tokens that were revoked or have expired from the list
+    /// Remove tokens that were revoked or have expired from the list; earlier questions then show their id and no name
     Prune,
 }
 

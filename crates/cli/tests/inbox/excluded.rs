@@ -126,6 +126,10 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
             "{seen}"
         );
         assert_eq!(ada.decline(&question), 409);
+        // It waits for him, not for her.
+        let waiting = "One question is waiting for you";
+        assert!(bob.get("/").body.contains(waiting));
+        assert!(!ada.get("/").body.contains(waiting));
         assert_eq!(bob.decline(&question), 303);
         let done = waits.join().unwrap();
         assert!(

@@ -80,7 +80,12 @@ fn a_person_whose_subject_has_changed_is_released_on_the_command_line() {
     let gateway = start(state.path());
     let entered = account(&gateway, "s-1", "");
     let first = cookie(&entered).unwrap();
-    assert_eq!(account(&gateway, "s-2", "").status, 403);
+    let other = account(&gateway, "s-2", "");
+    assert_eq!(other.status, 403);
+    assert!(
+        other.body.contains("mcp-elicit inbox people unbind"),
+        "{other:?}"
+    );
     let refused = events(state.path(), "sign-in-refused");
     assert_eq!(refused[0]["reason"], "bound-to-another", "{refused:?}");
     let (is_listed, people) = inbox(state.path(), &["people"]);

@@ -119,7 +119,7 @@ impl Runtime {
         )?;
         spawn_housekeeping(record.clone(), learning.clone());
         let callers = Arc::new(callers);
-        start_checks::begin(config, &callers);
+        start_checks::begin(config, &callers, &folder.state);
         if let Some(withdrawing) = callers.withdrawing(folder.state.api_tokens(), record.clone()) {
             tokio::spawn(withdrawing);
         }

@@ -5,12 +5,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use mcp_elicit_inbox::state_folder::StateFolder;
+
 use crate::callers::Callers;
 use crate::config::{Config, Target};
 use crate::transports::process::Program;
 
 /// Begins the checks, which nothing waits for. Runs in a tokio runtime.
-pub(super) fn begin(config: &Config, callers: &Arc<Callers>) {
+pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder) {
     // A client on stdio starts its one server at once.
     if config.listen.is_some() {
         for server in &config.servers {
@@ -28,9 +30,11 @@ pub(super) fn begin(config: &Config, callers: &Arc<Callers>) {
     #[cfg(feature = "teams")]
     check_keys(config, callers);
     #[cfg(feature = "teams")]
+    check_bindings(config, state);
+    #[cfg(feature = "teams")]
     begin_issuers(config, callers.clone());
     #[cfg(not(feature = "teams"))]
-    let _ = callers;
+    let _ = (callers, state);
 }
 
 /// Looks for keys that are made for people whom the file does not name.
@@ -43,6 +47,32 @@ fn check_keys(config: &Config, callers: &Callers) {
         tracing::warn!(
             %key, %person,
             "a key is made for somebody who is not in [people]: rules that exclude the caller refuse its calls; make another with `tokens make --for NAME`"
+        );
+    }
+}
+
+/// Looks for people of the file who have logged in at another issuer: they cannot log in at this one.
+#[cfg(feature = "teams")]
+fn check_bindings(config: &Config, state: &StateFolder) {
+    let (Some(rules), Some(login)) = (&config.teams, &config.login) else {
+        return;
+    };
+    // A table that cannot be read is told of with the first login.
+    let Ok(table) = state.logins().table() else {
+        return;
+    };
+    let known = &rules.people().people;
+    let bound = table.bound().filter(|(person, issuer, ..)| {
+        *issuer != login.issuer()
+            && known
+                .get(*person)
+                .is_some_and(|person| person.subject.is_none())
+    });
+    let people: Vec<_> = bound.map(|(person, ..)| person).collect();
+    if !people.is_empty() {
+        tracing::warn!(
+            people = %people.join(", "),
+            "these people have logged in at another issuer, and cannot log in at the issuer of `[login]` until `mcp-elicit inbox people unbind NAME` releases each"
         );
     }
 }

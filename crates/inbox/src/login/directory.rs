@@ -382,13 +382,16 @@ impl QuestionPeople<'_> {
         access::may(self.standing(viewer, row), Action::Act).is_ok()
     }
 
-    /// Returns `true` if an act of the viewer is missing: they may act, and have not agreed yet.
+    /// Returns `true` if an act of the viewer is missing: they may act under the rule, and have not agreed yet.
     pub fn is_waiting_for(&self, viewer: &Viewer, row: &Row) -> bool {
-        let has_voted = viewer.person().is_some_and(|person| {
-            let team = row.team.as_ref();
-            team.is_some_and(|team| team.quorum().votes().contains(&person.person))
-        });
-        self.may_act(viewer, row) && !has_voted
+        let is_missing = match (viewer.person(), row.team.as_ref()) {
+            (Some(signed_in), Some(team)) => {
+                let (person, quorum) = (&signed_in.person, team.quorum());
+                !quorum.votes().contains(person) && quorum.admits(person, self).is_ok()
+            }
+            _ => true,
+        };
+        self.may_act(viewer, row) && is_missing
     }
 
     /// Returns `true` if the question is addressed to the person by name.

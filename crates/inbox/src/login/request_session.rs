@@ -231,12 +231,19 @@ impl Gate {
                     return Ok(Err(refused));
                 };
                 // The audit has the issuer and the subject; a log has neither.
+                let next = match refused {
+                    LoginRefused::BoundToAnother => {
+                        "this mail address was bound at an earlier login: `mcp-elicit inbox people` shows to which, and `mcp-elicit inbox people unbind NAME` releases it"
+                    }
+                    _ => "the audit has its subject (`mcp-elicit audit --event sign-in-refused`)",
+                };
                 tracing::warn!(
                     reason = refused.word(),
+                    next,
                     left_out,
                     has_verified_mail = identity.mail.is_some(),
                     groups = identity.claims.len(),
-                    "a login was refused; the audit has its subject (`mcp-elicit audit --event sign-in-refused`)"
+                    "a login was refused"
                 );
                 let subject = shown(&identity.subject);
                 let principal = Principal::subject(&identity.issuer, &subject);
@@ -282,6 +289,14 @@ impl Gate {
     pub(super) fn refused(&self, refused: LoginRefused, identity: &Identity) -> Response {
         let line = match refused {
             LoginRefused::NotAllowed | LoginRefused::BoundToAnother => {
+                let why = match refused {
+                    LoginRefused::BoundToAnother => {
+                        "but the person of this mail address has logged in here with another account. Use that account, or ask whoever runs this gateway to release the person: `mcp-elicit inbox people` lists them, and `mcp-elicit inbox people unbind NAME` releases one."
+                    }
+                    _ => {
+                        "but this gateway asks nobody of that name. Ask whoever runs it to add you."
+                    }
+                };
                 let by_name = Some(&identity.name).filter(|name| !name.is_empty());
                 let name = identity.mail.as_ref().or(by_name);
                 let name = shown(name.unwrap_or(&identity.subject));
@@ -290,9 +305,7 @@ impl Gate {
                     #[cfg(feature = "teams")]
                     LoginMode::Oidc(_) => "You are logged in at the provider as",
                 };
-                format!(
-                    "{place} {name}, but this gateway asks nobody of that name. Ask whoever runs it to add you."
-                )
+                format!("{place} {name}, {why}")
             }
             LoginRefused::Unusable => {
                 "What is known of you cannot be used here: a part of it is missing or too long."
