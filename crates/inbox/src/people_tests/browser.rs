@@ -246,7 +246,11 @@ async fn an_open_page_notifies_once_it_was_asked_to_and_nobody_looks_at_it() {
     let ask = async |number: u32| {
         let asked = ["ada", "bob", "cy"].map(str::to_owned).to_vec();
         let hour = Duration::from_secs(60 * 60);
-        let team = Team::new("deploys", "r", TeamCaller::default(), &plan(1), asked, hour);
+        let caller = TeamCaller {
+            person: Some("cy".to_owned()),
+            ..TeamCaller::default()
+        };
+        let team = Team::new("deploys", "r", caller, &plan(1), asked, hour);
         let arguments = json!({"number": number}).to_string();
         let plan = Some(team.to_plan().unwrap());
         let id = sample::raised_with_form(&rig.record, plan, &arguments, &form).await;
