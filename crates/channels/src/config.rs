@@ -299,13 +299,7 @@ impl<'t> Tables<'_, 't> {
     fn slack_api(&mut self, value: &Value<'t>) -> Option<Url> {
         let text = self.reader.text(value, "api")?;
         let url = Url::parse(text).ok().filter(|url| {
-            let is_local = match url.host() {
-                Some(Host::Ipv4(ip)) => ip.is_loopback(),
-                Some(Host::Ipv6(ip)) => ip.is_loopback(),
-                Some(Host::Domain(name)) => name == "localhost",
-                None => false,
-            };
-            (url.scheme() == "https" || url.scheme() == "http" && is_local)
+            (url.scheme() == "https" || url.scheme() == "http" && is_local(url))
                 && url.host().is_some()
                 && url.path().ends_with('/')
                 && url.username().is_empty()
@@ -314,7 +308,15 @@ impl<'t> Tables<'_, 't> {
                 && url.fragment().is_none()
         });
         if url.is_none() {
-            let help = "write it like https://slack-gov.com/api/";
+            let help = match Url::parse(text) {
+                Ok(url) if url.scheme() == "http" && !is_local(&url) => {
+                    "write https; http is for addresses of this machine only, such as http://127.0.0.1:9000/api/"
+                }
+                Ok(url) if !url.path().ends_with('/') => {
+                    "its path must end with a slash, as in https://slack-gov.com/api/"
+                }
+                Ok(_) | Err(_) => "write it like https://slack-gov.com/api/",
+            };
             let message = "`api` is not the address of a Web API of Slack's";
             self.reader
                 .defect(value.span().start, "invalid-url", message, help);
@@ -578,6 +580,16 @@ impl<'t> Tables<'_, 't> {
     }
 }
 
+/// Returns `true` if the host of the URL is this machine.
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use mcp_elicit_policy::Rules;
@@ -720,6 +732,16 @@ contact = "https:"
                 .all(|defect| !defect.to_string().contains("hunter2"))
         );
         assert_eq!(read("[channels").unwrap_err()[0].code, "invalid-toml");
+        for (api, help) in [
+            ("http://127.0.0.1:9000/api", "end with a slash"),
+            ("http://slack.example/api/", "write https"),
+            ("x", "write it like"),
+        ] {
+            let wrong = read(&format!("[channels.slack]\napi = \"{api}\"\n")).unwrap_err();
+            let mut wrong = wrong.iter().filter(|defect| defect.code == "invalid-url");
+            let told = wrong.next().unwrap().help.clone();
+            assert!(told.contains(help), "{api}: {told}");
+        }
         assert_eq!(read("channels = 3\n").unwrap_err()[0].code, "wrong-type");
     }
 }

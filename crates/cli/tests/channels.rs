@@ -274,6 +274,10 @@ fn messages_that_are_tried_again_are_listed_and_counted_beside_those_that_failed
         lines.contains("mail to person:ada") && lines.contains("next try 20"),
         "{lines}"
     );
+    assert!(
+        lines.contains(": check the receiver's address in the file"),
+        "{lines}"
+    );
     assert!(!lines.contains("ada@example.com"), "{lines}");
     let (_, lines, said) = channels(&state, &["failed"]);
     assert!(

@@ -326,7 +326,8 @@ async fn the_issuer_alone_serves_a_gateway_of_ones_own_and_keeps_its_secret() {
         let mut issuer = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"));
         issuer.args(["demo", "--issuer", "127.0.0.1:0", "--keep"]);
         issuer.arg(folder.path()).stdin(Stdio::null());
-        issuer.stdout(Stdio::piped()).stderr(Stdio::null());
+        issuer.args(["--inbox-url", "http://127.0.0.1:7879/"]);
+        issuer.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut issuer = Demo(issuer.spawn().unwrap());
         let lines = BufReader::new(issuer.0.stdout.take().unwrap()).lines();
         let login: Vec<String> = lines.take(5).map(Result::unwrap).collect();
@@ -344,6 +345,18 @@ async fn the_issuer_alone_serves_a_gateway_of_ones_own_and_keeps_its_secret() {
         let found = found.text().await.unwrap();
         assert!(found.contains(&format!("\"issuer\":\"{at}\"")), "{found}");
         secrets.push(std::fs::read_to_string(quoted(secret)).unwrap());
+        let stop = Command::new("kill")
+            .args(["-INT", &issuer.0.id().to_string()])
+            .status();
+        assert!(stop.unwrap().success());
+        assert_eq!(issuer.0.wait().unwrap().code(), Some(130));
+        let mut said = String::new();
+        let mut stderr = issuer.0.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(
+            said.contains("\"http://127.0.0.1:7879\"") && !said.contains("error"),
+            "{said}"
+        );
     }
     assert_eq!(secrets[0], secrets[1]);
     // Whoever reaches it is let in.

@@ -329,7 +329,9 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
         "[[rules]]\nname = \"all\"\nrefuse = \"closed\"\n[[rules]]\ntool = 7\n",
     );
     gateway.hang_up();
-    gateway.wait_to_say("the file was not applied");
+    let said = gateway.wait_to_say("the file was not applied");
+    let next = format!("`mcp-elicit rules check {}`", gateway.file.display());
+    assert!(said.contains(&next), "{said}");
     gateway.client.call(4, "profile", &json!({}));
     assert!(text(&gateway.client.result(4)).contains("`never`"));
 
@@ -344,7 +346,8 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
         "[[rules]]\nname = \"all\"\nrefuse = \"closed\"\n",
     );
     gateway.hang_up();
-    gateway.wait_to_say("the rules were read again");
+    let said = gateway.wait_to_say("the rules were read again");
+    assert!(said.contains(": 1 rule, 2 people, 0 channels"), "{said}");
     gateway.client.call(5, "deploy", &json!({}));
     assert!(text(&gateway.client.result(5)).contains("the rule `all` refuses it: closed"));
     let audit = raw::command(&gateway.state, &["audit", "--json"]);

@@ -313,7 +313,11 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
     assert_eq!(none["status"], 404, "{none}");
 
     gateway.read_again(&format!("{RULES}{}", workspace.table()));
-    gateway.wait_to_say("are in force, with the channels");
+    let said = gateway.wait_to_say("are in force, with the channels");
+    assert!(
+        said.contains(", 1 channel") && !said.contains("unchanged"),
+        "{said}"
+    );
     gateway.client.call(2, "deploy", &json!({}));
     let asked = workspace.calls("chat.postMessage", 1).await;
 
@@ -329,6 +333,12 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
     ] {
         gateway.read_again(&format!("{refusing}{RULES}{table}"));
         let said = gateway.wait_to_say("was not applied");
+        let next = if why == "NO_SUCH_TOKEN" {
+            "restart the gateway"
+        } else {
+            "mcp-elicit rules check"
+        };
+        assert!(said.contains(next), "{said}");
         let said = if said.contains(why) {
             said
         } else {

@@ -430,6 +430,17 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
         plain.stderr
     );
     assert!(!plain.stderr.contains("deletions"), "{}", plain.stderr);
+    // The name that a server reports is often not the one in the file.
+    let named = format!("{rules}[servers.deploy]\ncommand = [\"deploy\"]\n");
+    let words = ["rules", "coverage", "-", "--", server, "demo-server"];
+    let unnamed = run(&words, named.as_bytes());
+    assert!(
+        unnamed.stderr.contains("the file has no server `")
+            && unnamed.stderr.contains("it has deploy;")
+            && unnamed.stderr.contains("`--name NAME`"),
+        "{}",
+        unnamed.stderr
+    );
     // What only refuses some questions decides about no call.
     let filters = b"[[rules]]\nname = \"links\"\nrefuse-modes = [\"url\"]\n[[rules]]\nname = \"hosts\"\nwhen = 'question.host == \"a\"'\nrefuse = \"no\"\n[[rules]]\nname = \"asked\"\ntool = \"deploy\"\nask = \"caller\"\ndeadline = \"1h\"\n";
     let words = ["rules", "coverage", "-", "--name", "deploy"];
@@ -461,6 +472,11 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
     );
     let gone = run(&["rules", "coverage", &path, "--", "/does/not/exist"], b"");
     assert_eq!(gone.code, Some(3), "{}", gone.stderr);
+    assert!(
+        gone.stderr.contains("next: install the program"),
+        "{}",
+        gone.stderr
+    );
 }
 
 #[test]

@@ -355,8 +355,13 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
                 "the issuer calls itself {other:?}: write issuer = {other:?}"
             )));
         }
+        if other.is_empty() {
+            return Err(OidcError::Odd(format!(
+                "the metadata published at {issuer} names no issuer: `issuer` has to be the address of an OpenID provider"
+            )));
+        }
         return Err(OidcError::Odd(format!(
-            "the metadata published at {issuer} names the issuer {other:?}"
+            "the metadata published at {issuer} names the issuer {other:?}: if that is yours, write issuer = {other:?}"
         )));
     }
     let others = [
@@ -518,6 +523,12 @@ mod tests {
             ),
         ] {
             assert!(with(name, value.clone()).is_err(), "{name}: {value}");
+        }
+        let other = |name: &str| with("issuer", name.into()).unwrap_err().to_string();
+        for name in ["https://a.example/", "https://b.example"] {
+            let told = other(name);
+            let next = format!("write issuer = \"{name}\"");
+            assert!(told.contains(&next), "{told}");
         }
     }
 

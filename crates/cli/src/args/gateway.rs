@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
     RestartSettings, Server, Target, UpstreamCredentials, bounds, is_origin, retention,
+    unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_relay::RelaySettings;
@@ -361,35 +362,12 @@ fn bad_config(path: &str, text: &str, fault: ConfigError) -> Failure {
 
 /// Adds the environment variables that the file names for secrets, and that are not set: all of them, with their lines.
 pub(crate) fn telling_unset(failure: Failure, text: &str) -> Failure {
-    let is_set = |name: &str| std::env::var_os(name).is_some();
-    let unset = unset_variables(text, is_set);
+    let unset = unset_variables(text);
     if unset.is_empty() {
         failure
     } else {
         failure.telling("environment variables that are not set:", unset)
     }
-}
-
-/// Returns each `{ env = "NAME" }` of a file whose variable is not set, with its line.
-fn unset_variables(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut unset = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        if line.trim_start().starts_with('#') {
-            continue;
-        }
-        for inside in line.split('{').skip(1) {
-            let name = inside
-                .trim_start()
-                .strip_prefix("env")
-                .and_then(|rest| rest.trim_start().strip_prefix('='))
-                .and_then(|rest| rest.trim_start().strip_prefix(['"', '\'']))
-                .and_then(|rest| rest.split(['"', '\'']).next());
-            if let Some(name) = name.filter(|name| !is_set(name)) {
-                unset.push(format!("line {}: {name}", number + 1));
-            }
-        }
-    }
-    unset
 }
 
 /// A line of the file without what stands between `://` and the last `@` of a word.
@@ -450,16 +428,6 @@ mod tests {
     use mcp_elicit_gateway::config::Inherits;
 
     use super::*;
-
-    #[test]
-    fn every_variable_of_a_secret_that_is_not_set_is_named_with_its_line() {
-        let file = "[channels.slack]\ntoken = { env = \"A\" }\nsigning-secret = {env='B'} # { env = \"C\" }\n\
-            # x = { env = \"D\" }\nproxy = { file = \"E\" }\nenv = { F = \"G\" }\ntoken = { env = \"SET\" }";
-        assert_eq!(
-            unset_variables(file, |name| name == "SET"),
-            ["line 2: A", "line 3: B", "line 3: C"]
-        );
-    }
 
     #[test]
     fn a_server_is_called_by_its_program_or_host() {

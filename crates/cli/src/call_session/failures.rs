@@ -17,6 +17,10 @@ use super::request::Got;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::step_up::{missing_scopes, parameter};
 
+/// The next step after a key or token that was sent and is not valid.
+const OTHER_KEY: &str = "put another API key or token into the variable of `--token-env`. At the gateway, `mcp-elicit tokens list` shows which keys \
+    are valid, and `mcp-elicit tokens make` makes another.";
+
 /// The number of options of a field that are listed.
 const OPTIONS: usize = 12;
 
@@ -52,7 +56,15 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
     let stray_line = error.first_stray_line().map(str::to_owned);
     let failure = match error {
         ConnectError::Start { program, source } => {
-            Failure::connection(format!("cannot start {program}")).because(source)
+            let is_missing = source.kind() == std::io::ErrorKind::NotFound;
+            let failure = Failure::connection(format!("cannot start {program}")).because(source);
+            if is_missing {
+                failure.hint(
+                    "install the program, or write its whole path; the server's command begins after `--`.",
+                )
+            } else {
+                failure
+            }
         }
         ConnectError::Url { .. } => Failure::usage(error.to_string()),
         ConnectError::NoCommonRevision { ref offered, .. } => {
@@ -78,6 +90,8 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 failure.hint(
                     "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
                 )
+            } else if is_invalid(challenge) {
+                failure.hint(OTHER_KEY)
             } else {
                 failure.hint(
                     "put the API key or token into an environment variable and name it with `--token-env VARIABLE`; where the server has a login, sign in with `--sign-in`.",
@@ -98,6 +112,11 @@ fn refused(words: &dyn std::fmt::Display, challenge: &str, reason: Option<&str>)
         Some(why) => format!("{words}: {why}"),
         None => words.to_string(),
     })
+}
+
+/// Returns `true` if the server says that the token which was sent is not valid.
+fn is_invalid(challenge: &str) -> bool {
+    parameter(challenge, "error") == Some("invalid_token")
 }
 
 /// Nothing answered at the URL: one line says where, one why.
@@ -204,6 +223,11 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
                     scopes.join(" "),
                     scopes.join(" --scope ")
                 )),
+                None if is_invalid(&challenge)
+                    && parameter(&challenge, "resource_metadata").is_none() =>
+                {
+                    failure.hint(OTHER_KEY)
+                }
                 None => failure.hint(
                     "sign in with `--sign-in`, or name a token that it takes with `--token-env VARIABLE`.",
                 ),

@@ -128,7 +128,7 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
         if json {
             output::print_json(&shown(message))?;
         } else {
-            output::print(line(message))?;
+            output::print(line_and_remedy(message))?;
         }
     }
     if json {
@@ -171,7 +171,8 @@ async fn list_waiting(record: &Record, most: usize, json: bool) -> Result<Exit, 
         } else {
             let at = i64::try_from(message.due_at.as_millis()).ok();
             let at = at.and_then(moment).unwrap_or_default();
-            output::print(format_args!("{}; next try {at}", line(message)))?;
+            let line = line_and_remedy(message);
+            output::print(format_args!("{line}; next try {at}"))?;
         }
     }
     if waiting.is_empty() && !json {
@@ -309,6 +310,34 @@ fn line(message: &Notification) -> String {
             "attempts"
         },
     )
+}
+
+/// The line of a message that was not sent, with what to do about the reason.
+fn line_and_remedy(message: &Notification) -> String {
+    match message.why.as_deref().and_then(remedy) {
+        Some(remedy) => format!("{}: {remedy}", line(message)),
+        None => line(message),
+    }
+}
+
+/// Returns what to do about a reason; `None` where the word says all that is known.
+fn remedy(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "unreachable" => {
+            "check the receiver's address in the file, and that this machine reaches it"
+        }
+        "tls" => {
+            "check the receiver's certificate; for mail, `ca` names your own root certificates"
+        }
+        "credentials" => "check the secret that the file names",
+        "missing-scope" => "add the scope to the Slack app, and install the app again",
+        "not-in-channel" => "invite the Slack app to the channel",
+        "address" | "no-address" => "check `mail` of the person, or `groups` of the channel",
+        "private-address" => "allow the address with `allow-private = true` in the channel's table",
+        "configuration" => "check the channel's table in the file",
+        "address-gone" => "check that the channel or address exists and is in the file",
+        _ => return None,
+    })
 }
 
 fn broken(fault: RecordError) -> Failure {

@@ -34,6 +34,10 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "ADDRESS", requires = "keep", conflicts_with_all = ["team", "gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     issuer: Option<SocketAddr>,
 
+    /// With `--issuer`: the `inbox-url` of your gateway [default: http://127.0.0.1:7878]
+    #[arg(long, value_name = "URL", requires = "issuer")]
+    inbox_url: Option<String>,
+
     /// With `--team`: save its configuration in this new folder; with `--issuer`: its client secret
     #[arg(long, value_name = "DIR", requires = "kept")]
     keep: Option<PathBuf>,
@@ -69,7 +73,7 @@ const TRY_NEXT: [(&str, &str); 5] = [
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
     if let Some((address, folder)) = args.issuer.zip(args.keep.clone()) {
-        return serve_issuer(address, folder);
+        return serve_issuer(address, folder, args.inbox_url.as_deref());
     }
     if args.team {
         return play_team(args.keep);
@@ -116,8 +120,12 @@ fn play_team(keep: Option<PathBuf>) -> Result<Exit, Failure> {
 }
 
 #[cfg(feature = "full")]
-fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result<Exit, Failure> {
-    super::in_runtime(super::demo_team::serve_issuer(address, folder))
+fn serve_issuer(
+    address: SocketAddr,
+    folder: PathBuf,
+    inbox: Option<&str>,
+) -> Result<Exit, Failure> {
+    super::in_runtime(super::demo_team::serve_issuer(address, folder, inbox))
 }
 
 #[cfg(not(feature = "full"))]
@@ -126,7 +134,7 @@ fn play_team(_: Option<PathBuf>) -> Result<Exit, Failure> {
 }
 
 #[cfg(not(feature = "full"))]
-fn serve_issuer(_: SocketAddr, _: PathBuf) -> Result<Exit, Failure> {
+fn serve_issuer(_: SocketAddr, _: PathBuf, _: Option<&str>) -> Result<Exit, Failure> {
     Err(needs_full("demo --issuer"))
 }
 

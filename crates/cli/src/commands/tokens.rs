@@ -106,6 +106,7 @@ pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: TokensArgs) -> Result<Exit, Failure> {
+    let state_option = args.state.clone();
     let path = state_record::path(args.state)?;
     match args.act {
         Act::Make {
@@ -128,7 +129,11 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             let owner = person.map(TokenOwner::Person).or(nobody);
             let tokens = folder.api_tokens();
             let made = tokens.make_for(&name, &scope, expires, owner, now());
-            tell_made(&folder, made, args.json).await
+            let end = match &state_option {
+                Some(state) => format!("tokens revoke --state {}", state.display()),
+                None => "tokens revoke".to_owned(),
+            };
+            tell_made(&folder, made, args.json, &end).await
         }
         Act::List => list(&StateFolder::at(&path), args.json),
         Act::Block { issuer, subject } => {
@@ -177,6 +182,7 @@ async fn tell_made(
     folder: &StateFolder,
     made: Result<(ApiToken, String), MakeError>,
     json: bool,
+    end: &str,
 ) -> Result<Exit, Failure> {
     let (token, text) = made.map_err(|error| match error {
         MakeError::File(error) => unusable(&error),
@@ -204,7 +210,7 @@ async fn tell_made(
         return Ok(Exit::Done);
     }
     output::say(format_args!(
-        "key {} was made (`tokens revoke {}` ends it). Save the line above now: it is not shown again.",
+        "key {} was made (`mcp-elicit {end} {}` ends it). Save the line above now: it is not shown again.",
         token.id(),
         token.id()
     ));
@@ -235,7 +241,10 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
         }
     }
     if tokens.is_empty() && blocked.is_empty() && !json {
-        output::say("there are no tokens; `mcp-elicit tokens make` makes one");
+        output::say(format_args!(
+            "there are no tokens in {}; name another state folder with `--state DIR`, or make one with `mcp-elicit tokens make`",
+            folder.path().display()
+        ));
     }
     Ok(Exit::Done)
 }

@@ -141,6 +141,9 @@ fn call_says_why_a_key_is_refused_and_never_the_key() {
         let (code, said) = call(key);
         assert_eq!(code, Some(3), "{said}");
         assert!(said.contains(why) && said.contains("--token-env"), "{said}");
+        let is_invalid = !why.contains("lacks");
+        let makes_another = said.contains("`mcp-elicit tokens make`");
+        assert_eq!(makes_another, is_invalid, "{said}");
     }
 }
 
@@ -392,6 +395,14 @@ fn a_token_that_is_revoked_while_a_body_is_on_its_way_does_nothing() {
 #[test]
 fn tokens_are_listed_without_their_secrets_and_pruned() {
     let state = tempfile::tempdir().unwrap();
+    let none = command(state.path(), &["tokens", "list"]);
+    let said = String::from_utf8(none.stderr).unwrap();
+    let folder = state.path().display().to_string();
+    assert!(said.contains(&folder) && said.contains("--state"), "{said}");
+    let made = command(state.path(), &["tokens", "make", "x", "--scope", "call"]);
+    let said = String::from_utf8(made.stderr).unwrap();
+    let end = format!("`mcp-elicit tokens revoke --state {folder} ");
+    assert!(said.contains(&end), "{said}");
     let (id, text) = token(state.path(), "call");
     let list = || {
         let listed = command(state.path(), &["tokens", "list"]);

@@ -273,7 +273,38 @@ pub(super) fn forward(site: &Site, next: String) -> NoticePage {
     page
 }
 
+/// A request under another host's name. The site's public address is named; it holds no secret.
+pub(super) fn other_name(site: &Site) -> NoticePage {
+    let line = "This address was reached under a name that is not its own. Whoever runs it gives it the name (`inbox-url` of a \
+        gateway), and has a proxy pass `Host` on.";
+    let mut page = refused(site, "Wrong address", line);
+    if !site.loopback {
+        let address = site.address();
+        page.lines.push(format!("Its address is {address}"));
+        page.acts.push(Act {
+            href: address,
+            label: "Open it there".to_owned(),
+        });
+    }
+    page
+}
+
 /// A request that was refused, and why.
 pub(super) fn refused(site: &Site, head: &str, line: &str) -> NoticePage {
     notice(outside(site), Tone::Bad, head, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_under_another_name_is_told_the_public_address_only() {
+        let public = other_name(&Site::public("https://inbox.example.org").unwrap());
+        assert_eq!(public.acts[0].href, "https://inbox.example.org/");
+        let line = "Its address is https://inbox.example.org/";
+        assert_eq!(public.lines[1], line);
+        let local = other_name(&Site::loopback("127.0.0.1:7878".parse().unwrap()).unwrap());
+        assert!(local.acts.is_empty() && local.lines.len() == 1);
+    }
 }

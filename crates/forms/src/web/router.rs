@@ -19,10 +19,6 @@ use super::{get_handlers, login, notices, post_handlers, sse};
 
 /// The time that the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// The words for a request under another host's name.
-const OTHER_NAME: &str = "This address was reached under a name that is not its own. Whoever runs it gives it the name (`inbox-url` of a \
-    gateway), and has a proxy pass `Host` on.";
-
 /// The state that all handlers share: the questions, and who may see them.
 pub(super) struct AppState<D> {
     pub(super) store: Arc<D>,
@@ -131,11 +127,7 @@ async fn guard<D: QuestionStore>(
         .strip_prefix(site.base.as_str())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let mut response = if !site.is_for_us(headers) {
-        let line = OTHER_NAME;
-        page(
-            StatusCode::MISDIRECTED_REQUEST,
-            &notices::refused(site, "Wrong address", line),
-        )
+        page(StatusCode::MISDIRECTED_REQUEST, &notices::other_name(site))
     } else if !reading && !site.is_from_us(headers) {
         let line = "The request was started by a page of another site. Nothing was done.";
         page(
@@ -193,11 +185,7 @@ pub fn with_headers(app: Router, site: &Site) -> Router {
                 let mut response = if site.is_for_us(request.headers()) {
                     next.run(request).await
                 } else {
-                    let line = OTHER_NAME;
-                    page(
-                        StatusCode::MISDIRECTED_REQUEST,
-                        &notices::refused(&site, "Wrong address", line),
-                    )
+                    page(StatusCode::MISDIRECTED_REQUEST, &notices::other_name(&site))
                 };
                 rules(&mut response);
                 response

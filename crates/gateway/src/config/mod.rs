@@ -26,7 +26,7 @@ pub use file::retention;
 pub use login::{LoginError, login_issuer, server_names};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use restart_settings::RestartSettings;
-pub use secret::SecretText;
+pub use secret::{SecretText, unset_variables};
 pub(crate) use teams::zone_of;
 pub use upstream::UpstreamCredentials;
 

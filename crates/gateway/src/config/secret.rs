@@ -43,12 +43,12 @@ impl FileSecret {
         let secret = match self {
             Self::Env(FromEnvironment { env }) => {
                 let text = std::env::var(env)
-                    .map_err(|_| fault(format!("the environment variable {env} is not set")))?;
+                    .map_err(|_| fault(format!("the environment variable {env} is not set; set it before the gateway starts")))?;
                 SecretText::from_line(&text)
             }
             Self::File(FromFile { file }) => File::open(file)
                 .and_then(SecretText::read)
-                .map_err(|error| fault(format!("{}: {error}", file.display())))?,
+                .map_err(|error| fault(format!("{}: {error}; write the secret into this file, or name the file that has it", file.display())))?,
             Self::Other(_) => {
                 let why = "write { env = \"NAME\" } or { file = \"PATH\" }, and the secret there";
                 return Err(fault(why.to_owned()));
@@ -56,5 +56,47 @@ impl FileSecret {
         };
         let why = "it is empty, too long, not text, or has more than one line";
         secret.ok_or_else(|| fault(why.to_owned()))
+    }
+}
+
+/// Returns each environment variable that the file names for a secret and that this process does not have, with its line.
+pub fn unset_variables(text: &str) -> Vec<String> {
+    unset_among(text, |name| std::env::var_os(name).is_some())
+}
+
+/// Returns each `{ env = "NAME" }` of a file whose variable is not set by `is_set`, with its line.
+fn unset_among(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut unset = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with('#') {
+            continue;
+        }
+        for inside in line.split('{').skip(1) {
+            let name = inside
+                .trim_start()
+                .strip_prefix("env")
+                .and_then(|rest| rest.trim_start().strip_prefix('='))
+                .and_then(|rest| rest.trim_start().strip_prefix(['"', '\'']))
+                .and_then(|rest| rest.split(['"', '\'']).next());
+            if let Some(name) = name.filter(|name| !is_set(name)) {
+                unset.push(format!("line {}: {name}", number + 1));
+            }
+        }
+    }
+    unset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_of_a_secret_that_is_not_set_is_named_with_its_line() {
+        let file = "[channels.slack]\ntoken = { env = \"A\" }\nsigning-secret = {env='B'} # { env = \"C\" }\n\
+            # x = { env = \"D\" }\nproxy = { file = \"E\" }\nenv = { F = \"G\" }\ntoken = { env = \"SET\" }";
+        assert_eq!(
+            unset_among(file, |name| name == "SET"),
+            ["line 2: A", "line 3: B", "line 3: C"]
+        );
     }
 }

@@ -126,7 +126,7 @@ impl MatchedCallers<'_> {
     pub(super) fn check(&self, text: &str, rules: &Rules) -> Result<(), ConfigError> {
         if asks_people(rules) && self.logs_in.is_none() {
             tracing::warn!(
-                "rules ask people, who cannot be distinguished without `[login]`: their questions cannot be answered in this gateway's inbox"
+                "rules ask people, who cannot be distinguished without `[login]`: their questions cannot be answered in this gateway's inbox; add `[login]` (docs/teams.md)"
             );
         }
         let excludes = |plan: &Plan| plan.ask.not_caller;

@@ -54,6 +54,18 @@ impl OpenChannels {
         unreached::without_address(rules, &self.tables)
     }
 
+    /// Returns the number of channels in the tables; each webhook is one.
+    pub(crate) fn count(&self) -> usize {
+        let tables = &self.tables;
+        let single = [
+            tables.mail.is_some(),
+            tables.slack.is_some(),
+            tables.teams.is_some(),
+            tables.push.is_some(),
+        ];
+        single.into_iter().filter(|is_there| *is_there).count() + tables.webhooks.len()
+    }
+
     /// Opens the channels of a configuration, with secrets from the environment and from files; none where it has none.
     pub(crate) fn open(
         config: Option<&ConfiguredChannels>,
@@ -116,6 +128,11 @@ impl Notifier {
     fn open(&self) -> Arc<OpenChannels> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&open)
+    }
+
+    /// Returns `true` if the channels in force have these tables.
+    pub(crate) fn has_tables_of(&self, other: &OpenChannels) -> bool {
+        self.open().tables == other.tables
     }
 
     /// Puts other channels in force. Messages that wait go through them, or fail where their channel is not among them.

@@ -114,6 +114,13 @@ impl Runtime {
         }
     }
 
+    /// Returns the number of these channels, and `true` if those in force have the same tables.
+    pub(super) fn compare_channels(&self, next: &NextChannels) -> (usize, bool) {
+        let notifier = self.notifier.as_ref();
+        let is_same = notifier.is_none_or(|notifier| notifier.has_tables_of(next));
+        (next.count(), is_same)
+    }
+
     /// Puts the channels of a configuration that was read again in force.
     pub(super) fn replace_channels(&self, next: NextChannels) {
         if let Some(notifier) = &self.notifier {

@@ -39,6 +39,10 @@ impl Runtime {
 
     pub(super) fn start_notifier(&self) {}
 
+    pub(super) fn compare_channels(&self, _: &NextChannels) -> (usize, bool) {
+        (0, true)
+    }
+
     pub(super) fn replace_channels(&self, _: NextChannels) {}
 
     pub(super) fn extra_routes(&self, _: &Config, _: &Folder) -> ExtraRoutes {

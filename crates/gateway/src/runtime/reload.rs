@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
 use super::{Folder, Runtime, SWEEP_INTERVAL};
+#[cfg(unix)]
+use crate::config::unset_variables;
 use crate::config::{Config, ConfigError, RestartSettings};
 use crate::teams::{Teams, TeamsChange, digest_of_rules};
 
@@ -55,9 +57,9 @@ pub enum ReloadError {
 pub struct Reloaded {
     /// `true` if its rules, people, groups, roles and channels are in force; `false` where it has none.
     pub has_teams: bool,
-    /// The number of rules and of people in it.
-    pub counts: [usize; 2],
-    /// `true` if its rules, people, groups and roles are those that were in force before.
+    /// The number of rules, of people and of channels in it.
+    pub counts: [usize; 3],
+    /// `true` if its rules, people, groups, roles and channels are those that were in force before.
     pub is_unchanged: bool,
     /// The names of the settings that differ from those in force, and need a restart.
     pub need_restart: Vec<String>,
@@ -102,8 +104,9 @@ impl Runtime {
         match self.next(text) {
             Ok((rules, channels, need_restart)) => {
                 let before = digest_of_rules(&teams.rules());
-                let is_unchanged = before == digest_of_rules(&rules);
-                let counts = [rules.rules().len(), rules.people().people.len()];
+                let (count, same_channels) = self.compare_channels(&channels);
+                let is_unchanged = before == digest_of_rules(&rules) && same_channels;
+                let counts = [rules.rules().len(), rules.people().people.len(), count];
                 teams.tell(loaded(&rules, Some(before), need_restart.clone()));
                 teams.replace(rules);
                 self.replace_channels(channels);
@@ -155,7 +158,7 @@ impl Runtime {
         need_restart.extend(found.others);
         Ok(Reloaded {
             has_teams: false,
-            counts: [0, 0],
+            counts: [0, 0, 0],
             is_unchanged: true,
             need_restart,
         })
@@ -192,18 +195,47 @@ impl Runtime {
 
     #[cfg(unix)]
     fn reload_file(&self, path: &std::path::Path) {
-        let text = read_file(path);
-        let reloaded = match text {
-            Ok(text) => self.reload(&text),
-            Err(error) => Err(error.into()),
+        let (text, reloaded) = match read_file(path) {
+            Ok(text) => {
+                let reloaded = self.reload(&text);
+                (text, reloaded)
+            }
+            Err(error) => (String::new(), Err(error.into())),
         };
         // Told where warnings are: those who sent the signal wait for it.
         match reloaded {
             Err(error) => {
+                let next = next_step(&error, path, &text);
                 let error = with_causes(&error);
-                tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force");
+                tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force{next}");
             }
             Ok(reloaded) => tracing::warn!("{}", reloaded.in_words()),
+        }
+    }
+}
+
+/// Returns what to do where the file was not applied; nothing for an error that says it.
+#[cfg(unix)]
+fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String {
+    let path = path.display();
+    match error {
+        ReloadError::Config(ConfigError::Rules(_)) => format!(
+            "; correct {path} until `mcp-elicit rules check {path}` finds nothing, and send SIGHUP again"
+        ),
+        ReloadError::Config(_) => format!(
+            "; correct {path} until `mcp-elicit gateway --config {path} --check` finds nothing, and send SIGHUP again"
+        ),
+        ReloadError::Channels(_) => match unset_variables(text).as_slice() {
+            [] => format!("; correct {path} or the secret that it names, and send SIGHUP again"),
+            unset => format!(
+                "; a running gateway gets no new environment variables: set those of {path} ({}) and restart the gateway, or write each secret \
+                 into a file, name it with {{ file = \"PATH\" }} and send SIGHUP again",
+                unset.join(", ")
+            ),
+        },
+        ReloadError::NoTeams => format!("; the file is {path}"),
+        ReloadError::Unreadable(_) | ReloadError::FirstTeams | ReloadError::NeedsRestart { .. } => {
+            String::new()
         }
     }
 }
@@ -233,12 +265,14 @@ impl Reloaded {
     #[cfg(unix)]
     fn in_words(&self) -> String {
         let read = if self.has_teams {
-            let [rules, people] = self.counts;
+            let [rules, people, channels] = self.counts;
             let rules_word = if rules == 1 { "rule" } else { "rules" };
             let people_word = if people == 1 { "person" } else { "people" };
+            let channels_word = if channels == 1 { "channel" } else { "channels" };
             let unchanged = if self.is_unchanged { ", unchanged" } else { "" };
             format!(
-                "the rules were read again and are in force, with the channels: {rules} {rules_word}, {people} {people_word}{unchanged}"
+                "the rules were read again and are in force, with the channels: {rules} {rules_word}, {people} {people_word}, \
+                 {channels} {channels_word}{unchanged}"
             )
         } else {
             "the file was read again: it has no rules, people and channels".to_owned()

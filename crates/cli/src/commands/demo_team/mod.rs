@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
+use mcp_elicit_forms::web::Site;
 use mcp_elicit_record::state_file;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -105,12 +106,20 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
 const OWN_INBOX: &str = "http://127.0.0.1:7878";
 
 /// Serves the issuer alone, for a gateway of the operator's own on this machine, until the process is stopped.
-pub(crate) async fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result<Exit, Failure> {
+pub(crate) async fn serve_issuer(
+    address: SocketAddr,
+    folder: PathBuf,
+    inbox: Option<&str>,
+) -> Result<Exit, Failure> {
     if !address.ip().is_loopback() {
         let message =
             format!("{address} is not a loopback address: this issuer asks for no password");
         return Err(Failure::usage(message).hint("use an address such as 127.0.0.1:9900."));
     }
+    let inbox = inbox.map_or(OWN_INBOX, |inbox| inbox.trim_end_matches('/'));
+    Site::public(inbox).map_err(|error| {
+        Failure::usage(format!("`--inbox-url {inbox}` is not an address")).because(error)
+    })?;
     let stop = stop::listen()?;
     let no_key = |error: NoRandomness| Failure::usage("cannot make a key").because(error);
     let unusable = |error: io::Error| {
@@ -127,15 +136,19 @@ pub(crate) async fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result
     let client = Client {
         id: "inbox",
         secret: state_file::read_text(&file).map_err(unusable)?,
-        redirect_uri: format!("{OWN_INBOX}/login/return"),
+        redirect_uri: format!("{inbox}/login/return"),
     };
-    let cannot_listen =
-        |error: io::Error| Failure::usage(format!("cannot listen at {address}")).because(error);
+    let cannot_listen = |error: io::Error| {
+        let hint = "name another address, such as 127.0.0.1:0 for any free port, and write the `issuer` that it prints into [login].";
+        Failure::usage(format!("cannot listen at {address}"))
+            .because(error)
+            .hint(hint)
+    };
     let listener = TcpListener::bind(address).await.map_err(cannot_listen)?;
     let at = listener.local_addr().map_err(cannot_listen)?;
     let issuer = Issuer::new(format!("http://{at}"), client, &PEOPLE).map_err(no_key)?;
     output::say(format_args!(
-        "An issuer for a gateway with inbox-url = \"{OWN_INBOX}\", which knows ada@example.com and bob@example.com. Its [login]:"
+        "An issuer for a gateway with inbox-url = \"{inbox}\", which knows ada@example.com and bob@example.com. Its [login]:"
     ));
     output::say("");
     output::print("[login]\nmode = \"oidc\"")?;
@@ -150,7 +163,7 @@ pub(crate) async fn serve_issuer(address: SocketAddr, folder: PathBuf) -> Result
             served.map_err(|error| Failure::connection("the issuer broke").because(error))?;
             Ok(Exit::Done)
         }
-        () = stop.cancelled() => Err(Failure::interrupted("the issuer has ended")),
+        () = stop.cancelled() => Ok(Exit::Interrupted),
     }
 }
 
@@ -440,7 +453,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         let target = Target::Url(format!("http://{}/mcp/{server}", at.gateway));
         let events = Events::new(false, stop.clone());
         let client = ElicitingClient::new(
-            Handler::new(true),
+            Handler::new(false),
             server.to_owned(),
             ClientSettings::default(),
         );
@@ -455,6 +468,11 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         output::say(format_args!(
             "An agent calls the tool {tool} on the server {server}. Two people in ops must answer."
         ));
+        if tool == "deploy" {
+            output::say(
+                "If they choose production, its server asks a second question, which both must answer, too.",
+            );
+        }
         let options = CallOptions::default().stop(stop.clone());
         let called = connection.call_tool(tool, arguments, &options).await;
         let said = failures::ServerOutput::from_connection(&connection);
