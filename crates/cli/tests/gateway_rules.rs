@@ -229,7 +229,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
         "Approve this call? The rule `careful` requires approval before it is made."
     );
     assert_eq!(
-        beside.0.arguments(&approval).as_deref(),
+        beside.0.arguments(&approval).unwrap().as_deref(),
         Some(r#"{"why":"friday"}"#)
     );
     // The owner of the folder is not among those who are asked, and neither is a stranger.

@@ -100,7 +100,7 @@ impl LocalResponses {
             Ok(None) => return Err(NoAnswer::Gone),
             Err(_) => return Err(broken("the record cannot be read")),
         };
-        let Some(readable) = self.store.readable(&row) else {
+        let Ok(Some(readable)) = self.store.readable(&row) else {
             return Err(broken("the question cannot be read"));
         };
         let (question, withdrawal) = Question::from_record(

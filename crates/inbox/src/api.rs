@@ -329,7 +329,10 @@ async fn show(
             {
                 return broken(&fault);
             }
-            Json(state.whole(&row)).into_response()
+            match state.whole(&row) {
+                Ok(whole) => Json(whole).into_response(),
+                Err(fault) => broken(&fault),
+            }
         }
         Ok(None) => no_question(),
         Err(fault) => broken(&fault),
@@ -537,9 +540,9 @@ impl AppState {
 
     /// Returns what the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
-        let (Some(parsed), Some(readable)) =
-            (self.record.parsed(row), self.questions.readable(row))
-        else {
+        let readable = self.questions.readable(row);
+        let readable = readable.map_err(|fault| Box::new(broken(&fault)))?;
+        let (Some(parsed), Some(readable)) = (self.record.parsed(row), readable) else {
             return Err(Box::new(no_question()));
         };
         let form = parsed.form();
@@ -623,22 +626,22 @@ impl AppState {
     }
 
     /// All there is to know of a question, but no answer.
-    fn whole(&self, row: &Row) -> Value {
+    fn whole(&self, row: &Row) -> Result<Value, RecordError> {
         let mut whole = self.summary(row);
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
         whole["fields"] = json!(row.body.fields);
         whole["cautions"] = json!(row.body.cautions);
         whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
         whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
-        let arguments = self.record.arguments(row);
+        let arguments = self.record.arguments(row)?;
         whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
         whole["argumentsText"] = json!(arguments);
-        let candidates = self.record.candidates(row);
+        let candidates = self.record.candidates(row)?;
         whole["candidates"] = candidates
             .iter()
             .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
             .collect();
-        let readable = self.questions.readable(row);
+        let readable = self.questions.readable(row)?;
         whole["asksForCredential"] = json!(readable.as_ref().is_some_and(|readable| {
             let warnings = view::warnings(&readable.question);
             warnings.iter().any(|warning| warning.asks_for_credential)
@@ -654,6 +657,6 @@ impl AppState {
             }
             None => {}
         }
-        whole
+        Ok(whole)
     }
 }

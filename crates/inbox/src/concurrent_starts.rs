@@ -63,7 +63,8 @@ fn eight_gateways_start_at_once_on_a_fresh_folder() {
                         let rows = rows.unwrap();
                         assert_eq!(rows.len(), 8);
                         for row in &rows {
-                            assert!(started.record.arguments(row).is_some(), "sealed alike");
+                            let arguments = started.record.arguments(row).unwrap();
+                            assert!(arguments.is_some(), "sealed alike");
                             assert!(row.id == started.id || started.record.is_waited_for(row));
                         }
                         let known = StateFolder::at(folder.path()).known_token().unwrap();

@@ -39,6 +39,10 @@ const MAX_ROWS_READ: usize = 10_000;
 /// The words before the name of an API key, for a page.
 const KEY_HOLDER: &str = "the holder of the API key ";
 
+/// The arguments of a call in a list, where those of the record cannot be opened.
+const UNREADABLE_ARGUMENTS: &str =
+    "the arguments cannot be read: they are damaged, or were sealed with another key";
+
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -261,8 +265,13 @@ impl RecordQuestionStore {
     }
 
     /// The row as a person sees it; `None` when it cannot be read any more.
-    pub fn readable(&self, row: &Row) -> Option<Readable> {
-        let parsed = self.record.parsed(row)?;
+    ///
+    /// # Errors
+    /// When the arguments of its call cannot be opened: nobody answers without seeing them.
+    pub fn readable(&self, row: &Row) -> Result<Option<Readable>, RecordError> {
+        let Some(parsed) = self.record.parsed(row) else {
+            return Ok(None);
+        };
         let request = parsed.request.clone();
         let origin = origin(row);
         let message = parsed.request.message().to_owned();
@@ -275,14 +284,14 @@ impl RecordQuestionStore {
             Some((name, version)) => question.through(&name, version.as_deref()),
             None => question,
         };
-        let question = self.with_call(question, row);
-        Some(Readable { question, request })
+        let question = with_call(question, self.call(row)?, row);
+        Ok(Some(Readable { question, request }))
     }
 
     /// Writes into the audit that a form was accepted although it asks for a credential, where it was.
     pub(super) async fn note_credentials_allowed(&self, row: &Row, outcome: &Outcome, by: &str) {
         let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
-            && self.readable(row).is_some_and(|readable| {
+            && self.readable(row).ok().flatten().is_some_and(|readable| {
                 let warnings = mcp_elicit_forms::view::warnings(&readable.question);
                 warnings.iter().any(|warning| warning.asks_for_credential)
             });
@@ -297,21 +306,11 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Adds the call and the deadline of the row, where it has them.
-    fn with_call(&self, question: QuestionView, row: &Row) -> QuestionView {
-        let question = match self.call(row) {
-            Some(call) => question.for_call(call),
-            None => question,
+    fn call(&self, row: &Row) -> Result<Option<CallView>, RecordError> {
+        let Some(kind) = row.body.kind else {
+            return Ok(None);
         };
-        match row.lifecycle.deadline() {
-            Some(deadline) => question.until(system_time(deadline)),
-            None => question,
-        }
-    }
-
-    fn call(&self, row: &Row) -> Option<CallView> {
-        let kind = row.body.kind?;
-        let mut candidates = self.record.candidates(row).into_iter().map(|one| {
+        let mut candidates = self.record.candidates(row)?.into_iter().map(|one| {
             let call = CallView::new(one.kind, one.target);
             match one.arguments {
                 Some(arguments) => call.with_json(arguments),
@@ -319,13 +318,16 @@ impl RecordQuestionStore {
             }
         });
         if let Some(likeliest) = candidates.next() {
-            return Some(likeliest.or_one_of_calls(candidates.collect()));
+            return Ok(Some(likeliest.or_one_of_calls(candidates.collect())));
         }
-        let call = CallView::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
-        Some(match self.record.arguments(row) {
+        let Some(target) = row.body.target.clone() else {
+            return Ok(None);
+        };
+        let call = CallView::new(kind, target).or_one_of(row.body.others.clone());
+        Ok(Some(match self.record.arguments(row)? {
             Some(arguments) => call.with_json(arguments),
             None => call,
-        })
+        }))
     }
 
     fn summary(&self, row: &Row, now: Option<&DirectoryNow>) -> Option<QuestionSummary> {
@@ -333,7 +335,11 @@ impl RecordQuestionStore {
         // A list reads the beginning of the message and no form.
         let message = row.body.message.clone();
         let question = QuestionView::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
-        let question = self.with_call(question, row);
+        let call = self.call(row).unwrap_or_else(|_| {
+            let target = row.body.target.clone().unwrap_or_default();
+            Some(CallView::new(row.body.kind?, target).with_json(UNREADABLE_ARGUMENTS))
+        });
+        let question = with_call(question, call, row);
         // Where a rule asks, the caller is seldom the reader.
         let question = if has_named_caller(row) {
             question.on_behalf_of(self.caller_in_short(row))
@@ -563,6 +569,18 @@ fn approval_note(row: &Row) -> Option<String> {
     Some(line.to_owned())
 }
 
+/// Adds the call and the deadline of the row, where it has them.
+fn with_call(question: QuestionView, call: Option<CallView>, row: &Row) -> QuestionView {
+    let question = match call {
+        Some(call) => question.for_call(call),
+        None => question,
+    };
+    match row.lifecycle.deadline() {
+        Some(deadline) => question.until(system_time(deadline)),
+        None => question,
+    }
+}
+
 /// Returns what a person should know where no call waits for the question; `None` where one does. `changed_rule` is the rule of the
 /// question where it is another one now, so that no later call finds the question.
 fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Option<String> {
@@ -664,7 +682,7 @@ impl QuestionStore for RecordQuestionStore {
             return Ok(summary.map(StoredQuestion::Outline));
         }
         if row.lifecycle.is_open()
-            && let Some(readable) = self.readable(&row)
+            && let Some(readable) = self.readable(&row).map_err(fault)?
         {
             return Ok(Some(StoredQuestion::Open {
                 question: Arc::new(readable.question),

@@ -7,7 +7,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Record, associated_data};
+use super::{Record, RecordError, associated_data};
 use crate::store::Row;
 
 /// The part of a row's sealed arguments that holds several calls.
@@ -78,18 +78,25 @@ impl Record {
     }
 
     /// Returns the calls that the question may be for, the likeliest first; none where it is known which asked.
-    pub fn candidates(&self, row: &Row) -> Vec<Candidate> {
-        let sealed = row
-            .arguments
-            .as_deref()
-            .filter(|_| !row.body.others.is_empty());
-        let opened = sealed.and_then(|sealed| {
-            self.keys
-                .encryption
-                .open(&associated_data(&row.id, COLUMN), sealed)
-                .ok()
-        });
+    ///
+    /// # Errors
+    /// When their arguments were sealed with another key, or are damaged.
+    pub fn candidates(&self, row: &Row) -> Result<Vec<Candidate>, RecordError> {
+        if row.body.others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let opened = self.opened_arguments(row, COLUMN)?;
         let read = opened.and_then(|text| serde_json::from_str(&text).ok());
-        read.unwrap_or_default()
+        Ok(read.unwrap_or_default())
+    }
+
+    pub(super) fn opened_arguments(
+        &self,
+        row: &Row,
+        place: &str,
+    ) -> Result<Option<String>, RecordError> {
+        let place = associated_data(&row.id, place);
+        let open = |sealed| self.keys.encryption.open(&place, sealed);
+        Ok(row.arguments.as_deref().map(open).transpose()?)
     }
 }

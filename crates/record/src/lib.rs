@@ -376,13 +376,16 @@ impl Record {
         Ok(self.store.list_under(filter, keys, most).await?)
     }
 
-    /// The arguments of the call that a question came up in, JSON.
-    pub fn arguments(&self, row: &Row) -> Option<String> {
-        let sealed = row.arguments.as_deref()?;
-        self.keys
-            .encryption
-            .open(&associated_data(&row.id, "arguments"), sealed)
-            .ok()
+    /// Returns the arguments of the call that a question came up in, JSON; `None` where it has none, or where any of several calls
+    /// may have asked.
+    ///
+    /// # Errors
+    /// When they were sealed with another key, or are damaged.
+    pub fn arguments(&self, row: &Row) -> Result<Option<String>, RecordError> {
+        if !row.body.others.is_empty() {
+            return Ok(None);
+        }
+        self.opened_arguments(row, "arguments")
     }
 
     /// Returns what somebody typed so far. It lives in this process only and ends with the question.

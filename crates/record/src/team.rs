@@ -412,6 +412,11 @@ impl Record {
             if team.has_no_room_for(&act, by.person) {
                 return Ok(Acted::UnusableText);
             }
+            // Nobody agrees to a call whose arguments cannot be shown.
+            if matches!(act, TeamAct::Fill { .. } | TeamAct::Confirm { .. }) {
+                self.arguments(&row)?;
+                self.candidates(&row)?;
+            }
             let judged = if row.lifecycle.is_open() {
                 self.judge(&row, team, &act, by, people, channel)?
             } else {

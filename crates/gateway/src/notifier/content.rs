@@ -169,10 +169,15 @@ impl Summaries {
             || team.reveal == Reveal::Minimal
             || !row.body.others.is_empty()
             || (self.pages_only)()
-            || self.questions.readable(row).is_none_or(|readable| {
-                let warnings = view::warnings(&readable.question);
-                warnings.iter().any(|warning| warning.asks_for_credential)
-            })
+            || self
+                .questions
+                .readable(row)
+                .ok()
+                .flatten()
+                .is_none_or(|readable| {
+                    let warnings = view::warnings(&readable.question);
+                    warnings.iter().any(|warning| warning.asks_for_credential)
+                })
     }
 
     /// Returns a question as channels may know it, with people by the names that others read. Answers and comments are not part of it.
@@ -206,7 +211,7 @@ impl Summaries {
                 name: caller.name.clone(),
             },
             message: plain_message(message, team.is_approval.then_some(&team.rule)),
-            arguments: self.record.arguments(row),
+            arguments: self.record.arguments(row).ok()?,
             form: form.map(Arc::new),
             form_texts: form_texts(&params),
             address: params["url"].as_str().map(str::to_owned),

@@ -519,3 +519,37 @@ async fn the_audit_says_to_whom_a_question_was_shown() {
     let to: Vec<_> = shown.map(|event| event["to"].as_str()).collect();
     assert_eq!(to, [Some("person:ada"), Some("person:bob")]);
 }
+
+#[tokio::test]
+async fn nobody_agrees_to_a_call_whose_arguments_cannot_be_opened() {
+    let (below, before) = alone().await;
+    let asked = NewQuestion {
+        call: Some(CallSummary {
+            kind: CallKind::Tool,
+            target: "delete".to_owned(),
+            arguments: Some(r#"{"name":"all"}"#.to_owned()),
+            digest: "d".to_owned(),
+        }),
+        ..asked_of("r1")
+    };
+    let (id, _told) = create(&before, &asked).await;
+    // The same record under other keys.
+    let record = record(below);
+    let row = record.find(&id).await.unwrap().unwrap();
+    assert!(matches!(record.arguments(&row), Err(RecordError::Open(_))));
+    let answers = named("Ada");
+    let answers = Some(&answers);
+    for act in [
+        TeamAct::Fill {
+            answers,
+            version: 0,
+        },
+        TeamAct::Confirm { digest: [1; 32] },
+    ] {
+        let acted = record.act(&id, act, by("ada"), &ops()).await;
+        assert!(matches!(acted, Err(RecordError::Open(_))), "{acted:?}");
+    }
+    let decline = TeamAct::Decline { note: None };
+    let acted = record.act(&id, decline, by("ada"), &ops()).await.unwrap();
+    assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+}

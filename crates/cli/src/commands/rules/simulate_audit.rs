@@ -348,7 +348,7 @@ async fn line_of<'r>(
         .zip(text("target"));
     let call = call.filter(|_| !is_ambiguous);
     let at = entry["at"].as_u64().unwrap_or_default();
-    let arguments = row.as_ref().and_then(|row| record.arguments(row));
+    let arguments = row.as_ref().and_then(|row| record.arguments(row).ok()?);
     let recorded = RecordedCall {
         server,
         principal: text("principal").unwrap_or_default(),
