@@ -156,6 +156,20 @@ pub struct Sent<'a> {
     pub recent: &'a [Timestamp],
     /// The first message that waits for the next collection.
     pub first_in_digest: Option<Timestamp>,
+    /// The time from which on the limit delays the message no longer.
+    pub latest: Option<Timestamp>,
+}
+
+/// The span in which messages that the limit has delayed come together, where their deadlines are near.
+const TOGETHER: Duration = Duration::from_secs(5 * 60);
+
+/// Returns the time until which the limit may delay a message that is of use until `until`: half of what is left, at the beginning of a span
+/// of five minutes where that is not past.
+pub fn latest(now: Timestamp, until: Timestamp) -> Timestamp {
+    let half = now.after(until.since(now) / 2);
+    let span = TOGETHER.as_millis() as u64;
+    let together = Timestamp::from_millis(half.as_millis() / span * span);
+    if together > now { together } else { half }
 }
 
 /// Decides when a message to one person is sent. `digests` is `true` for channels that have collections.
@@ -175,7 +189,8 @@ pub fn timing(
     };
     let recent = sent.recent.iter();
     let recent: Vec<_> = recent.filter(|at| now.since(**at) < HOUR).collect();
-    let is_over = recent.len() >= HOURLY_LIMIT;
+    // Others are asked too because time runs out: one caller's many questions do not delay that.
+    let is_over = recent.len() >= HOURLY_LIMIT && event != Event::Escalated;
     let collected = digests && event != Event::Escalated;
     if collected && let Some(due) = preferences.digest.due(now, sent.first_in_digest, zone) {
         return Timing::Digest(awake(due));
@@ -183,7 +198,8 @@ pub fn timing(
     if is_over {
         // The place that becomes free first is the earliest of the newest `HOURLY_LIMIT`.
         let place = recent[recent.len() - HOURLY_LIMIT];
-        let free = awake(place.after(HOUR));
+        let free = place.after(HOUR);
+        let free = awake(sent.latest.map_or(free, |latest| free.min(latest)));
         return if digests {
             Timing::Digest(free)
         } else {
@@ -323,17 +339,26 @@ mod tests {
             .collect();
         let now = start.after(Duration::from_secs(30 * 60));
         let anyone = preferences(None, "off", "UTC");
-        let decide = |digests, recent| {
+        let decide_by = |event, digests, recent, latest| {
             let sent = Sent {
                 recent,
                 first_in_digest: None,
+                latest,
             };
-            timing(&anyone, Event::Escalated, digests, now, sent)
+            timing(&anyone, event, digests, now, sent)
         };
+        let decide = |digests, recent| decide_by(Event::Reminded, digests, recent, None);
         let free = start.after(HOUR);
         assert_eq!(decide(false, &sent[..29]), Timing::Now);
         assert_eq!(decide(false, &sent), Timing::At(free));
         assert_eq!(decide(true, &sent), Timing::Digest(free));
+        // Others are asked because time runs out, and no message waits until it is of no use.
+        assert_eq!(decide_by(Event::Escalated, true, &sent, None), Timing::Now);
+        let soon = now.after(Duration::from_secs(60));
+        assert_eq!(
+            decide_by(Event::Asked, true, &sent, Some(soon)),
+            Timing::Digest(soon)
+        );
         let old: Vec<_> = (0..60)
             .map(|i| start.after(Duration::from_secs(i * 60)))
             .collect();
@@ -341,11 +366,27 @@ mod tests {
         let sent = Sent {
             recent: &old,
             first_in_digest: None,
+            latest: None,
         };
         assert_eq!(
             timing(&anyone, Event::Asked, false, later, sent),
             Timing::Now
         );
+    }
+
+    #[test]
+    fn the_limit_delays_until_half_of_the_time_is_gone() {
+        let now = at("2026-11-22T12:01:00Z");
+        for (minutes, expected) in [
+            (10, "2026-11-22T12:05:00Z"),
+            (30, "2026-11-22T12:15:00Z"),
+            // No span begins before half of it is gone.
+            (6, "2026-11-22T12:04:00Z"),
+            (0, "2026-11-22T12:01:00Z"),
+        ] {
+            let until = now.after(Duration::from_secs(minutes * 60));
+            assert_eq!(latest(now, until), at(expected), "{minutes}");
+        }
     }
 
     #[test]

@@ -28,6 +28,16 @@ use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
 use crate::store::{Change, Durability, Row, StoreError};
 
+/// The beginning of an actor's word where the actor is a person of the rule.
+const PERSON: &str = "person:";
+/// The text between the people who acted together. No subject contains it, so that nobody is taken for two.
+pub const AND_PERSON: &str = ", person:";
+
+/// Returns the people of an actor's word, such as `person:ada, person:bob`; `None` for an actor who is no person of a rule.
+pub fn people_of(by: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(by.strip_prefix(PERSON)?.split(AND_PERSON))
+}
+
 /// The longest comment or note, in characters.
 pub const MAX_COMMENT: usize = 2_000;
 /// The most comments of one person on a question.

@@ -2,7 +2,7 @@
 
 The Web API is under /api/. POST /sign with {"payload": .., "age": SECONDS} gives a signed request: {timestamp, signature, body}.
 POST /deliver with {"to": URL, "payload": .., "age": SECONDS, "times": N, "secret": ..} sends it, as often, and returns the replies.
-GET /got returns the calls so far. Users are in USERS; a trigger works once.
+GET /got returns the calls so far, GET /refused the number of those that were too many: all messages to the channel CBUSY. Users are in USERS; a trigger works once.
 """
 
 import json
@@ -21,6 +21,7 @@ from web import serve
 TOKEN = "xoxb-token"
 verifier = SignatureVerifier(os.environ["SIGNING_SECRET"])
 got = []
+refused = []
 triggers = set()
 TEXT_LIMITS = {"header": 150, "section": 3000}
 
@@ -158,6 +159,8 @@ def handle(method, path, headers, body):
     url = urlparse(path)
     if url.path == "/got":
         return 200, {}, got
+    if url.path == "/refused":
+        return 200, {}, len(refused)
     body = json.loads(body) if body else {}
     if url.path == "/sign":
         return 200, {}, signed(body)
@@ -170,6 +173,9 @@ def handle(method, path, headers, body):
     name = url.path.removeprefix("/api/")
     if headers.get("authorization") != f"Bearer {TOKEN}":
         return 200, {}, {"ok": False, "error": "invalid_auth"}
+    if name == "chat.postMessage" and body["channel"] == "CBUSY":
+        refused.append(body)
+        return 429, {"Retry-After": "3600"}, {"ok": False, "error": "ratelimited"}
     query = {name: values[0] for name, values in parse_qs(url.query).items()}
     reply = api(name, query, body)
     got.append({"method": name, "body": body, "ok": reply["ok"]})

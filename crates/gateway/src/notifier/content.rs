@@ -13,7 +13,7 @@ use mcp_elicit_policy::quorum::State;
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::Team;
+use mcp_elicit_record::team::{Team, people_of};
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use serde_json::Value;
 
@@ -95,11 +95,11 @@ fn plain_message(message: &str, approval_by: Option<&String>) -> String {
 
 /// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
 fn actors(people: &DirectoryNow, by: &str) -> String {
-    let names = by.split(", ").map(|actor| match actor.split_once(':') {
-        Some(("person", name)) => people.display_name(name),
-        _ => actor.to_owned(),
-    });
-    names.collect::<Vec<_>>().join(", ")
+    let Some(names) = people_of(by) else {
+        return by.to_owned();
+    };
+    let names: Vec<_> = names.map(|name| people.display_name(name)).collect();
+    names.join(", ")
 }
 
 /// Returns those who had agreed to the answers that other answers have replaced; none where nothing was replaced.

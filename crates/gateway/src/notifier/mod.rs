@@ -17,12 +17,13 @@ mod unreached;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::ChannelsConfig;
 use mcp_elicit_channels::{Channels, OpenError, Surroundings};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_policy::Rules;
@@ -98,6 +99,8 @@ pub(crate) struct Notifier {
     /// Replaced as a whole when the configuration is read again.
     open: RwLock<Arc<OpenChannels>>,
     is_running: AtomicBool,
+    /// The time from which on Slack takes messages again, as it said last.
+    slack_resumes: Mutex<Option<Timestamp>>,
     /// Web push, where the configuration has it.
     devices: Option<Arc<Devices>>,
 }
@@ -120,6 +123,7 @@ impl Notifier {
             teams,
             open: RwLock::new(open),
             is_running: AtomicBool::new(false),
+            slack_resumes: Mutex::default(),
             devices,
         })
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use mcp_elicit_channels::addressing::{Addressed, Target, targets};
 use mcp_elicit_channels::push::Subscription;
-use mcp_elicit_channels::timing::{Digest, HOURLY_LIMIT, Preferences, Sent, Timing, timing};
+use mcp_elicit_channels::timing::{
+    Digest, HOURLY_LIMIT, Preferences, Sent, Timing, latest, timing,
+};
 use mcp_elicit_channels::{Event, Recipient};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::{id_of_recipient, recipient as device_recipient};
@@ -153,10 +155,6 @@ impl Notifier {
             recipient,
             person,
         } = target;
-        let due_at = match &person {
-            Some(person) if channel != NO_CHANNEL => self.due(person, event, &channel, now).await?,
-            Some(_) | None => now,
-        };
         let asked = row.lifecycle.asked_at();
         let until = if recipient == "endpoint" {
             happened.at.after(WEBHOOK_SPAN)
@@ -165,6 +163,13 @@ impl Notifier {
         } else {
             let deadline = row.lifecycle.deadline();
             deadline.unwrap_or_else(|| asked.after(USUAL))
+        };
+        let due_at = match &person {
+            Some(person) if channel != NO_CHANNEL => {
+                let latest = event.asks_to_act().then(|| latest(now, until));
+                self.due(person, event, &channel, now, latest).await?
+            }
+            Some(_) | None => now,
         };
         Ok(NewMessage {
             number,
@@ -178,13 +183,14 @@ impl Notifier {
         })
     }
 
-    /// Returns when a message goes to a person, by quiet hours, digest and the limit of an hour.
+    /// Returns when a message goes to a person, by quiet hours, digest and the limit of an hour, which delays until `latest` at most.
     async fn due(
         &self,
         person: &str,
         event: Event,
         channel: &str,
         now: Timestamp,
+        latest: Option<Timestamp>,
     ) -> Result<Timestamp, RecordError> {
         let rules = self.teams.rules();
         let Some(entry) = rules.people().people.get(person) else {
@@ -199,6 +205,7 @@ impl Notifier {
                 Digest::Every(span) => Some(start_of(span, now)),
                 Digest::Off | Digest::Daily(_) => None,
             },
+            latest,
         };
         Ok(
             match timing(&preferences, event, channel == "mail", now, sent) {

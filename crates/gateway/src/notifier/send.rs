@@ -1,12 +1,13 @@
 //! Sending the messages that are due, each by itself or several to one person in one mail.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::Either;
 use mcp_elicit_channels::timing::retry_pause;
 use mcp_elicit_channels::{
-    Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Recipient,
+    Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Reason, Recipient,
 };
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::id_of_recipient;
@@ -21,6 +22,12 @@ use super::content::read;
 /// The number of messages that are on their way at once. Each ends well within the lease.
 const AT_ONCE: usize = 16;
 
+/// The name of the channel that says how many messages it takes.
+const SLACK: &str = "slack";
+
+/// The time after a pause of Slack's in which it gets one message at a time.
+const SLOW_FOR: Duration = Duration::from_secs(60);
+
 /// The reason word where there is no inbox to link to yet.
 const NO_INBOX: &str = "no-inbox";
 
@@ -30,6 +37,7 @@ impl Notifier {
         let mut taken = self.record.take_messages(AT_ONCE).await?;
         taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
         let is_full = taken.len() == AT_ONCE;
+        let is_slack_slow = self.slack_pause(SLOW_FOR).is_some();
         let mut mails: BTreeMap<String, Vec<Notification>> = BTreeMap::new();
         let mut others: BTreeMap<[String; 3], Vec<Notification>> = BTreeMap::new();
         for message in taken {
@@ -45,7 +53,10 @@ impl Notifier {
             let group = if channel == "mail" && asks {
                 mails.entry(recipient).or_default()
             } else {
+                // The first that Slack refuses holds back the others.
+                let in_turn = is_slack_slow && channel == SLACK;
                 let key = [channel.clone(), recipient, question.clone()];
+                let key = key.map(|part| if in_turn { SLACK.to_owned() } else { part });
                 others.entry(key).or_default()
             };
             group.push(message);
@@ -68,6 +79,13 @@ impl Notifier {
 
     async fn send_each(&self, group: Vec<Notification>) -> Result<(), RecordError> {
         for message in &group {
+            if message.channel == SLACK
+                && let Some(pause) = self.slack_pause(Duration::ZERO)
+            {
+                let tried = self.later(message, Some(pause), Reason::TooMany.code());
+                self.finish(message, tried).await?;
+                continue;
+            }
             let tried = match self.notice(message).await? {
                 Err(tried) => tried,
                 Ok(notice) => self.result(message, self.send_one(message, &notice).await?),
@@ -212,7 +230,7 @@ impl Notifier {
         let Some(channel) = self.open().channels.named(&message.channel) else {
             return Ok(Err(ChannelError::AddressGone));
         };
-        if !notice.event.is_end() || message.channel != "slack" {
+        if !notice.event.is_end() || message.channel != SLACK {
             return Ok(channel.send(notice).await);
         }
         for asked in self.record.messages_of(&message.question).await? {
@@ -233,18 +251,33 @@ impl Notifier {
     fn result(&self, message: &Notification, sent: Result<MessageRef, ChannelError>) -> Tried {
         match sent {
             Ok(sent) => Tried::Sent(sent.0),
-            Err(ChannelError::Retry { after, why }) => self.later(message, after, why.code()),
+            Err(ChannelError::Retry { after, why }) => {
+                if let Some(pause) = after.filter(|_| message.channel == SLACK) {
+                    let resumes = self.record.now().after(pause);
+                    let mut known = self.slack_resumes();
+                    *known = (*known).max(Some(resumes));
+                }
+                self.later(message, after, why.code())
+            }
             Err(ChannelError::Permanent(why)) => Tried::Failed(why.code().to_owned()),
             Err(ChannelError::AddressGone) => Tried::Failed("address-gone".to_owned()),
         }
     }
 
-    fn later(
-        &self,
-        message: &Notification,
-        after: Option<std::time::Duration>,
-        why: &str,
-    ) -> Tried {
+    fn slack_resumes(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.slack_resumes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time until Slack has taken messages again for `more`; `None` where it has, or has never refused one for now.
+    fn slack_pause(&self, more: Duration) -> Option<Duration> {
+        let end = (*self.slack_resumes())?.after(more);
+        let left = end.since(self.record.now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn later(&self, message: &Notification, after: Option<Duration>, why: &str) -> Tried {
         let at: Timestamp = self
             .record
             .now()

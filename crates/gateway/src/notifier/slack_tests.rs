@@ -690,6 +690,34 @@ async fn two_people_agree_in_slack_where_nothing_is_entered() {
 }
 
 #[tokio::test]
+async fn while_slack_takes_no_more_messages_it_gets_none() {
+    let file = format!("{PEOPLE}{RULE}");
+    let Some(rig) = Rig::start(&file).await else {
+        return;
+    };
+    let rules = rig.teams.rules();
+    let table = slack_table(&rig.workspace, rig.folder.path(), false);
+    let busy = format!("{file}{table}").replace("C0456", "CBUSY");
+    rig.notifier.replace(channels(&busy, &rules));
+    let refused = async || -> usize {
+        let reply = reqwest::get(format!("{}/refused", rig.workspace.url())).await;
+        reply.unwrap().text().await.unwrap().parse().unwrap()
+    };
+    // The first are on their way together.
+    for _ in 0..40 {
+        ask(&rig.record, &rules).await;
+    }
+    rig.notifier.round().await.unwrap();
+    let first = refused().await;
+    assert!((1..=16).contains(&first), "{first}");
+    let id = ask(&rig.record, &rules).await;
+    rig.notifier.round().await.unwrap();
+    assert_eq!(refused().await, first);
+    let waiting = rig.record.messages_of(&id).await.unwrap();
+    assert_eq!(waiting[0].why.as_deref(), Some("too-many"), "{waiting:?}");
+}
+
+#[tokio::test]
 async fn without_a_signing_secret_messages_link_and_the_address_does_not_exist() {
     let file = format!("{PEOPLE}{RULE}");
     let Some(rig) = Rig::start(&file).await else {

@@ -7,7 +7,7 @@ use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState};
-use mcp_elicit_record::team::Team;
+use mcp_elicit_record::team::{Team, people_of};
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use mcp_elicit_record::{Record, RecordError};
 
@@ -164,11 +164,11 @@ fn because(word: &str, row: &Row) -> String {
 /// Returns the actors of an event in words: people of the rule are recorded as `person:NAME`.
 pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
     let by = by.unwrap_or("a person");
-    let names: Option<Vec<String>> = by
-        .split(", ")
-        .map(|one| Some(now.display_name(one.strip_prefix("person:")?)))
-        .collect();
-    names.map_or_else(|| by.to_owned(), |names| listed(&names, "and"))
+    let Some(people) = people_of(by) else {
+        return by.to_owned();
+    };
+    let names: Vec<String> = people.map(|one| now.display_name(one)).collect();
+    listed(&names, "and")
 }
 
 /// Returns lines about the messages to people: who was told, and who could not be.

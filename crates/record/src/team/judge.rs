@@ -6,7 +6,7 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
 use serde_json::{Value, json};
 
-use super::{COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
+use super::{AND_PERSON, COMMENT, ENTERED, PERSON, Sealed, Team, TeamAct, digest_of};
 use crate::audit::{Entry, Event};
 use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Durability, Row, StoreError};
@@ -209,12 +209,12 @@ impl Record {
 /// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
 /// when it was entered.
 fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
-    let person = |name: &String| format!("person:{name}");
+    let person = |name: &String| format!("{PERSON}{name}");
     match ending {
-        Ending::Answered { votes, .. } => {
-            let votes: Vec<_> = votes.iter().map(person).collect();
-            Some((&Outcome::Visit, votes.join(", ")))
-        }
+        Ending::Answered { votes, .. } => Some((
+            &Outcome::Visit,
+            format!("{PERSON}{}", votes.join(AND_PERSON)),
+        )),
         Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
         Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
         // Not an act's.

@@ -8,6 +8,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::encryption::random_id;
+use mcp_elicit_record::team::AND_PERSON;
 
 use super::devices::Device;
 use super::{Admission, BROWSER, Identity, LoginRefused, LoginSession, LoginTable, hash, seconds};
@@ -383,6 +384,7 @@ fn admitted(
         .chain(&identity.claims);
     if !all.all(|text| fits(text))
         || identity.subject.is_empty()
+        || identity.subject.contains(AND_PERSON)
         || identity.issuer.contains(' ')
         || identity.claims.len() > MOST_CLAIMS
         || identity.sid.as_ref().is_some_and(|sid| sid.len() > LONGEST)

@@ -91,6 +91,21 @@ fn a_mailbox_that_changes_hands_is_another_person() {
 }
 
 #[test]
+fn a_subject_that_reads_like_two_people_does_not_log_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let logins = logins(&folder);
+    for (subject, is_refused) in [("x, person:bob", true), ("cn=Doe, ou=x", false)] {
+        let made = log_in(&logins, &identity(subject, None, &["employees"]), 0);
+        let refused = made.err();
+        assert_eq!(
+            refused == Some(LoginRefused::Unusable),
+            is_refused,
+            "{subject}"
+        );
+    }
+}
+
+#[test]
 fn people_of_the_file_are_known_by_subject_before_mail() {
     let folder = tempfile::tempdir().unwrap();
     let logins = logins(&folder);
