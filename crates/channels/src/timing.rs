@@ -160,15 +160,14 @@ pub struct Sent<'a> {
     pub latest: Option<Timestamp>,
 }
 
-/// The span in which messages that the limit has delayed come together, where their deadlines are near.
-const TOGETHER: Duration = Duration::from_secs(5 * 60);
+/// The span in which messages that the limit has delayed come together, where their deadlines are near, in milliseconds.
+const TOGETHER_MS: u64 = 5 * 60 * 1000;
 
 /// Returns the time until which the limit may delay a message that is of use until `until`: half of what is left, at the beginning of a span
 /// of five minutes where that is not past.
 pub fn latest(now: Timestamp, until: Timestamp) -> Timestamp {
     let half = now.after(until.since(now) / 2);
-    let span = TOGETHER.as_millis() as u64;
-    let together = Timestamp::from_millis(half.as_millis() / span * span);
+    let together = Timestamp::from_millis(half.as_millis() / TOGETHER_MS * TOGETHER_MS);
     if together > now { together } else { half }
 }
 
