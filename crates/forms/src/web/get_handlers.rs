@@ -449,7 +449,7 @@ pub(super) async fn review<D: QuestionStore>(
         StatusCode::OK,
         &ReviewPage {
             shell: open.shell(),
-            rows: page_model::review(form, &views, &draft, asked.is_approval()),
+            rows: page_model::review(form, &views, &draft, asked.words()),
             asked,
             seen: super::post_handlers::seen(open.site, &open.id, &answers),
             unsure,
