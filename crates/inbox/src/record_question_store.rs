@@ -171,7 +171,8 @@ impl RecordQuestionStore {
         self.rows_under(keys.as_ref(), which, most).await
     }
 
-    /// The rows of a list, under these keys or all; and `true` if more wait than are read.
+    /// The rows of a list, under these keys or all; and `true` if more wait than a list looks at. Of more that wait than `most`, those that
+    /// were asked first and those that were asked last.
     async fn rows_under(
         &self,
         keys: Option<&ListKeys>,
@@ -185,20 +186,20 @@ impl RecordQuestionStore {
             };
             rows.map_err(fault)
         };
-        if which != Filter::Open || most < MAX_ROWS_READ {
+        if which != Filter::Open || most == 0 {
             return Ok((read(which, most).await?, false));
         }
-        let mut rows = read(which, MAX_ROWS_READ + 1).await?;
-        if rows.len() <= MAX_ROWS_READ {
+        let mut rows = read(which, most + 1).await?;
+        if rows.len() <= most {
             return Ok((rows, false));
         }
-        rows.truncate(MAX_ROWS_READ / 2);
-        let latest = read(Filter::OpenLatest, MAX_ROWS_READ / 2).await?;
+        rows.truncate(most.div_ceil(2));
+        let latest = read(Filter::OpenLatest, most / 2).await?;
         // Some may have ended meanwhile, so that the two halves meet.
         let known: HashSet<String> = rows.iter().map(|row| row.id.clone()).collect();
         let latest = latest.into_iter().rev();
         rows.extend(latest.filter(|row| !known.contains(&row.id)));
-        Ok((rows, true))
+        Ok((rows, most >= MAX_ROWS_READ))
     }
 
     /// The lists of a viewer who sees a part of the questions.
@@ -216,7 +217,7 @@ impl RecordQuestionStore {
         for which in [Filter::Open, Filter::Ended] {
             let (rows, is_cut) = self.rows_of(viewer, now, which, filter).await?;
             list.is_cut |= is_cut;
-            let mut found = Vec::new();
+            let mut in_view = Vec::new();
             for row in &rows {
                 let people = now.of(row);
                 let sight = people.sight(viewer, row);
@@ -242,15 +243,15 @@ impl RecordQuestionStore {
                 if which == Filter::Open {
                     list.pending_in_view += 1;
                 }
-                if found.len() >= filter.most {
-                    continue;
-                }
+                in_view.push((row, sight));
+            }
+            let found = first_and_last(&in_view, which, filter.most, |(row, sight)| {
                 let summary = self.summary(row, Some(now)).map(|summary| match sight {
                     Sight::Outline => outline(summary),
                     Sight::Nothing | Sight::Question | Sight::Whole => summary,
                 });
-                found.extend(summary.filter(|summary| summary.matches(&filter.text)));
-            }
+                summary.filter(|summary| summary.matches(&filter.text))
+            });
             if which == Filter::Open {
                 list.pending = found;
             } else {
@@ -436,12 +437,12 @@ impl RecordQuestionStore {
             MAX_ROWS_READ
         };
         let (rows, is_cut) = self.rows_under(None, which, most).await?;
-        let summaries = rows
-            .iter()
-            .filter(|row| self.may_match(row, &filter.text))
-            .filter_map(|row| self.summary(row, None));
-        let found = summaries.filter(|summary| summary.matches(&filter.text));
-        Ok((found.take(filter.most).collect(), is_cut))
+        let found = first_and_last(&rows, which, filter.most, |row| {
+            let may_match = self.may_match(row, &filter.text);
+            let summary = may_match.then(|| self.summary(row, None)).flatten();
+            summary.filter(|summary| summary.matches(&filter.text))
+        });
+        Ok((found, is_cut))
     }
 
     /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
@@ -613,6 +614,36 @@ fn minutes(span: std::time::Duration) -> String {
         1 => "1 minute".to_owned(),
         minutes => format!("{minutes} minutes"),
     }
+}
+
+/// Returns what `read` makes of at most `most` rows, in their order: of those that wait, the half that was asked first and the half that was
+/// asked last, and of others the first. No more rows are read than are needed.
+fn first_and_last<R, S>(
+    rows: &[R],
+    which: Filter,
+    most: usize,
+    mut read: impl FnMut(&R) -> Option<S>,
+) -> Vec<S> {
+    let first = match which {
+        Filter::Open => most.div_ceil(2),
+        _ => most,
+    };
+    let (mut found, mut last) = (Vec::new(), Vec::new());
+    let mut left = rows.iter();
+    while found.len() < first {
+        let Some(row) = left.next() else {
+            return found;
+        };
+        found.extend(read(row));
+    }
+    while found.len() + last.len() < most {
+        let Some(row) = left.next_back() else {
+            break;
+        };
+        last.extend(read(row));
+    }
+    found.extend(last.into_iter().rev());
+    found
 }
 
 fn fault(fault: RecordError) -> QuestionStoreError {
@@ -841,6 +872,22 @@ mod tests {
     use crate::sample;
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::{Keys, LockFile};
+
+    #[test]
+    fn of_many_that_wait_a_list_has_the_first_and_the_last() {
+        let rows: Vec<u32> = (0..100).collect();
+        let even = |row: &u32| (row % 2 == 0).then_some(*row);
+        let open = |most: usize| first_and_last(&rows, Filter::Open, most, even);
+        assert_eq!(open(5), [0, 2, 4, 96, 98]);
+        assert_eq!(open(2), [0, 98]);
+        assert_eq!(open(1), [0]);
+        assert!(open(0).is_empty());
+        assert_eq!(open(50), open(51));
+        assert_eq!(open(50).len(), 50);
+        assert!(open(50).is_sorted());
+        let ended = first_and_last(&rows, Filter::Ended, 3, even);
+        assert_eq!(ended, [0, 2, 4]);
+    }
 
     #[tokio::test]
     async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
