@@ -27,6 +27,7 @@ use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
 use super::drafts::Drafts;
+use super::list_turns::ListTurns;
 use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
@@ -35,6 +36,9 @@ use super::viewer::Viewer;
 /// The number of rows that are read for a list. Of more that wait, those that were asked first and those that were asked last, half of each: one
 /// caller's many hide no question that is new.
 const MAX_ROWS_READ: usize = 10_000;
+
+/// The number of rows that a list looks at before other work of the thread goes on.
+const ROWS_AT_ONCE: usize = 32;
 
 /// The words before the name of an API key, for a page.
 const KEY_HOLDER: &str = "the holder of the API key ";
@@ -51,6 +55,7 @@ pub struct RecordQuestionStore {
     key_names: Option<Arc<ApiTokens>>,
     /// The check whether the rule of a question is still the same, where rules ask.
     is_asked_by: Option<RuleCheck>,
+    turns: ListTurns,
 }
 
 /// The people of an inbox, and what they have typed.
@@ -82,6 +87,7 @@ impl RecordQuestionStore {
             people: None,
             key_names: None,
             is_asked_by: None,
+            turns: ListTurns::default(),
         }
     }
 
@@ -218,7 +224,10 @@ impl RecordQuestionStore {
             let (rows, is_cut) = self.rows_of(viewer, now, which, filter).await?;
             list.is_cut |= is_cut;
             let mut in_view = Vec::new();
-            for row in &rows {
+            for (index, row) in rows.iter().enumerate() {
+                if index % ROWS_AT_ONCE == 0 {
+                    tokio::task::yield_now().await;
+                }
                 let people = now.of(row);
                 let sight = people.sight(viewer, row);
                 if sight == Sight::Nothing {
@@ -252,6 +261,7 @@ impl RecordQuestionStore {
                 });
                 summary.filter(|summary| summary.matches(&filter.text))
             });
+            let found = found.await;
             if which == Filter::Open {
                 list.pending = found;
             } else {
@@ -442,7 +452,7 @@ impl RecordQuestionStore {
             let summary = may_match.then(|| self.summary(row, None)).flatten();
             summary.filter(|summary| summary.matches(&filter.text))
         });
-        Ok((found, is_cut))
+        Ok((found.await, is_cut))
     }
 
     /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
@@ -618,7 +628,7 @@ fn minutes(span: std::time::Duration) -> String {
 
 /// Returns what `read` makes of at most `most` rows, in their order: of those that wait, the half that was asked first and the half that was
 /// asked last, and of others the first. No more rows are read than are needed.
-fn first_and_last<R, S>(
+async fn first_and_last<R, S>(
     rows: &[R],
     which: Filter,
     most: usize,
@@ -631,12 +641,18 @@ fn first_and_last<R, S>(
     let (mut found, mut last) = (Vec::new(), Vec::new());
     let mut left = rows.iter();
     while found.len() < first {
+        if left.len() % ROWS_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
         let Some(row) = left.next() else {
             return found;
         };
         found.extend(read(row));
     }
     while found.len() + last.len() < most {
+        if left.len() % ROWS_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
         let Some(row) = left.next_back() else {
             break;
         };
@@ -658,6 +674,8 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
+        let turn = self.turns.take(viewer.by().into()).await;
+        let _turn = turn.map_err(|closed| QuestionStoreError(Box::new(closed)))?;
         if let Some(now) = self.people_now() {
             return self.list_for(viewer, &now, filter).await;
         }
@@ -873,19 +891,19 @@ mod tests {
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::{Keys, LockFile};
 
-    #[test]
-    fn of_many_that_wait_a_list_has_the_first_and_the_last() {
+    #[tokio::test]
+    async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
         let rows: Vec<u32> = (0..100).collect();
         let even = |row: &u32| (row % 2 == 0).then_some(*row);
-        let open = |most: usize| first_and_last(&rows, Filter::Open, most, even);
-        assert_eq!(open(5), [0, 2, 4, 96, 98]);
-        assert_eq!(open(2), [0, 98]);
-        assert_eq!(open(1), [0]);
-        assert!(open(0).is_empty());
-        assert_eq!(open(50), open(51));
-        assert_eq!(open(50).len(), 50);
-        assert!(open(50).is_sorted());
-        let ended = first_and_last(&rows, Filter::Ended, 3, even);
+        let open = async |most: usize| first_and_last(&rows, Filter::Open, most, even).await;
+        assert_eq!(open(5).await, [0, 2, 4, 96, 98]);
+        assert_eq!(open(2).await, [0, 98]);
+        assert_eq!(open(1).await, [0]);
+        assert!(open(0).await.is_empty());
+        let all = open(50).await;
+        assert_eq!(all, open(51).await);
+        assert!(all.len() == 50 && all.is_sorted());
+        let ended = first_and_last(&rows, Filter::Ended, 3, even).await;
         assert_eq!(ended, [0, 2, 4]);
     }
 
