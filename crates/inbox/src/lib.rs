@@ -24,8 +24,9 @@ mod concurrent_starts;
 pub mod desktop_notice;
 pub mod direct_record;
 mod drafts;
-pub mod login;
 #[cfg(test)]
+mod list_turns;
+pub mod login;
 mod lost_keys;
 #[cfg(test)]
 mod people_tests;

@@ -419,6 +419,30 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
 }
 
 #[tokio::test]
+async fn who_confirms_sees_every_character_that_was_entered() {
+    let rig = rig(2).await;
+    let (ada, bob) = (
+        Person::enter(&rig, "ada").await,
+        Person::enter(&rig, "bob").await,
+    );
+    for (typed, shown) in [
+        ("Mo%E2%80%8Eon", "Mo‹U+200E›on"),
+        ("Moon%E2%80%8E", "Moon‹U+200E›"),
+        ("Mo%C2%A0on", "Mo‹U+00A0›on"),
+        ("no+answer", "&#34;no answer&#34;"),
+        ("Moon", ">Moon<"),
+    ] {
+        let reviewed = ada.press("review", &format!("&f0={typed}")).await;
+        assert_eq!(reviewed.status, 303, "{typed}");
+        let review = ada.get(&ada.question("/review")).await.body;
+        assert!(review.contains(shown), "{typed}: {review}");
+        assert_eq!(ada.fill(typed).await.status, 303, "{typed}");
+        let seen = bob.get(&bob.question("")).await.body;
+        assert!(seen.contains(shown), "{typed}: {seen}");
+    }
+}
+
+#[tokio::test]
 async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft() {
     let rig = rig(1).await;
     let (ada, bob) = (

@@ -27,6 +27,7 @@ use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
 use super::drafts::Drafts;
+use super::list_turns::ListTurns;
 use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
@@ -35,6 +36,9 @@ use super::viewer::Viewer;
 /// The number of rows that are read for a list. Of more that wait, those that were asked first and those that were asked last, half of each: one
 /// caller's many hide no question that is new.
 const MAX_ROWS_READ: usize = 10_000;
+
+/// The number of rows that a list looks at before other work of the thread goes on.
+const ROWS_AT_ONCE: usize = 32;
 
 /// The words before the name of an API key, for a page.
 const KEY_HOLDER: &str = "the holder of the API key ";
@@ -55,6 +59,7 @@ pub struct RecordQuestionStore {
     key_names: Option<Arc<ApiTokens>>,
     /// The check whether the rule of a question is still the same, where rules ask.
     is_asked_by: Option<RuleCheck>,
+    turns: ListTurns,
 }
 
 /// The people of an inbox, and what they have typed.
@@ -86,6 +91,7 @@ impl RecordQuestionStore {
             people: None,
             key_names: None,
             is_asked_by: None,
+            turns: ListTurns::default(),
         }
     }
 
@@ -175,7 +181,8 @@ impl RecordQuestionStore {
         self.rows_under(keys.as_ref(), which, most).await
     }
 
-    /// The rows of a list, under these keys or all; and `true` if more wait than are read.
+    /// The rows of a list, under these keys or all; and `true` if more wait than a list looks at. Of more that wait than `most`, those that
+    /// were asked first and those that were asked last.
     async fn rows_under(
         &self,
         keys: Option<&ListKeys>,
@@ -189,20 +196,20 @@ impl RecordQuestionStore {
             };
             rows.map_err(fault)
         };
-        if which != Filter::Open || most < MAX_ROWS_READ {
+        if which != Filter::Open || most == 0 {
             return Ok((read(which, most).await?, false));
         }
-        let mut rows = read(which, MAX_ROWS_READ + 1).await?;
-        if rows.len() <= MAX_ROWS_READ {
+        let mut rows = read(which, most + 1).await?;
+        if rows.len() <= most {
             return Ok((rows, false));
         }
-        rows.truncate(MAX_ROWS_READ / 2);
-        let latest = read(Filter::OpenLatest, MAX_ROWS_READ / 2).await?;
+        rows.truncate(most.div_ceil(2));
+        let latest = read(Filter::OpenLatest, most / 2).await?;
         // Some may have ended meanwhile, so that the two halves meet.
         let known: HashSet<String> = rows.iter().map(|row| row.id.clone()).collect();
         let latest = latest.into_iter().rev();
         rows.extend(latest.filter(|row| !known.contains(&row.id)));
-        Ok((rows, true))
+        Ok((rows, most >= MAX_ROWS_READ))
     }
 
     /// The lists of a viewer who sees a part of the questions.
@@ -220,8 +227,11 @@ impl RecordQuestionStore {
         for which in [Filter::Open, Filter::Ended] {
             let (rows, is_cut) = self.rows_of(viewer, now, which, filter).await?;
             list.is_cut |= is_cut;
-            let mut found = Vec::new();
-            for row in &rows {
+            let mut in_view = Vec::new();
+            for (index, row) in rows.iter().enumerate() {
+                if index % ROWS_AT_ONCE == 0 {
+                    tokio::task::yield_now().await;
+                }
                 let people = now.of(row);
                 let sight = people.sight(viewer, row);
                 if sight == Sight::Nothing {
@@ -246,15 +256,16 @@ impl RecordQuestionStore {
                 if which == Filter::Open {
                     list.pending_in_view += 1;
                 }
-                if found.len() >= filter.most {
-                    continue;
-                }
+                in_view.push((row, sight));
+            }
+            let found = first_and_last(&in_view, which, filter.most, |(row, sight)| {
                 let summary = self.summary(row, Some(now)).map(|summary| match sight {
                     Sight::Outline => outline(summary),
                     Sight::Nothing | Sight::Question | Sight::Whole => summary,
                 });
-                found.extend(summary.filter(|summary| summary.matches(&filter.text)));
-            }
+                summary.filter(|summary| summary.matches(&filter.text))
+            });
+            let found = found.await;
             if which == Filter::Open {
                 list.pending = found;
             } else {
@@ -442,12 +453,12 @@ impl RecordQuestionStore {
             MAX_ROWS_READ
         };
         let (rows, is_cut) = self.rows_under(None, which, most).await?;
-        let summaries = rows
-            .iter()
-            .filter(|row| self.may_match(row, &filter.text))
-            .filter_map(|row| self.summary(row, None));
-        let found = summaries.filter(|summary| summary.matches(&filter.text));
-        Ok((found.take(filter.most).collect(), is_cut))
+        let found = first_and_last(&rows, which, filter.most, |row| {
+            let may_match = self.may_match(row, &filter.text);
+            let summary = may_match.then(|| self.summary(row, None)).flatten();
+            summary.filter(|summary| summary.matches(&filter.text))
+        });
+        Ok((found.await, is_cut))
     }
 
     /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
@@ -633,6 +644,42 @@ fn minutes(span: std::time::Duration) -> String {
     }
 }
 
+/// Returns what `read` makes of at most `most` rows, in their order: of those that wait, the half that was asked first and the half that was
+/// asked last, and of others the first. No more rows are read than are needed.
+async fn first_and_last<R, S>(
+    rows: &[R],
+    which: Filter,
+    most: usize,
+    mut read: impl FnMut(&R) -> Option<S>,
+) -> Vec<S> {
+    let first = match which {
+        Filter::Open => most.div_ceil(2),
+        _ => most,
+    };
+    let (mut found, mut last) = (Vec::new(), Vec::new());
+    let mut left = rows.iter();
+    while found.len() < first {
+        if left.len() % ROWS_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
+        let Some(row) = left.next() else {
+            return found;
+        };
+        found.extend(read(row));
+    }
+    while found.len() + last.len() < most {
+        if left.len() % ROWS_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
+        let Some(row) = left.next_back() else {
+            break;
+        };
+        last.extend(read(row));
+    }
+    found.extend(last.into_iter().rev());
+    found
+}
+
 fn fault(fault: RecordError) -> QuestionStoreError {
     QuestionStoreError(Box::new(fault))
 }
@@ -645,6 +692,8 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
+        let turn = self.turns.take(viewer.by().into()).await;
+        let _turn = turn.map_err(|closed| QuestionStoreError(Box::new(closed)))?;
         if let Some(now) = self.people_now() {
             return self.list_for(viewer, &now, filter).await;
         }
@@ -859,6 +908,22 @@ mod tests {
     use crate::sample;
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::{Keys, LockFile};
+
+    #[tokio::test]
+    async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
+        let rows: Vec<u32> = (0..100).collect();
+        let even = |row: &u32| (row % 2 == 0).then_some(*row);
+        let open = async |most: usize| first_and_last(&rows, Filter::Open, most, even).await;
+        assert_eq!(open(5).await, [0, 2, 4, 96, 98]);
+        assert_eq!(open(2).await, [0, 98]);
+        assert_eq!(open(1).await, [0]);
+        assert!(open(0).await.is_empty());
+        let all = open(50).await;
+        assert_eq!(all, open(51).await);
+        assert!(all.len() == 50 && all.is_sorted());
+        let ended = first_and_last(&rows, Filter::Ended, 3, even).await;
+        assert_eq!(ended, [0, 2, 4]);
+    }
 
     #[tokio::test]
     async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {

@@ -60,7 +60,10 @@ pub(super) async fn queue<D: QuestionStore>(
         Err(error) => store_failed(site, &error),
         Ok(mut list) => {
             let longer = longer(site, view, &find, most, &list);
-            list.pending.truncate(most);
+            if list.pending.len() > most {
+                // Of the half that was asked first, which has one more.
+                list.pending.remove(most / 2);
+            }
             list.recent.truncate(most);
             let now = (site.clock)();
             let rows = |summaries: &[QuestionSummary]| {
@@ -141,14 +144,18 @@ fn longer(
     most: usize,
     list: &QuestionList,
 ) -> Option<String> {
-    let list = [("waiting", &list.pending), ("recent", &list.recent)];
-    let (heading, _) = list.into_iter().find(|(_, rows)| rows.len() > most)?;
+    // Those that wait are added between the first and the last.
+    let lists = [
+        ("waiting", &list.pending, most / 2 + 1),
+        ("recent", &list.recent, most + 1),
+    ];
+    let (heading, _, next) = lists.into_iter().find(|(_, rows, _)| rows.len() > most)?;
     if most >= MOST_ROWS {
         return None;
     }
     let shorter = address(site, view, find);
     let mark = if shorter.contains('?') { '&' } else { '?' };
-    let (rows, next) = (most + ROWS, most + 1);
+    let rows = most + ROWS;
     Some(format!("{shorter}{mark}rows={rows}#{heading}-{next}"))
 }
 
@@ -309,7 +316,8 @@ async fn open<'a, D: QuestionStore>(
             &ListFilter {
                 text: String::new(),
                 view: ListView::All,
-                most: 2,
+                // Two of those that were asked first, and one more.
+                most: 3,
             },
         )
         .await
@@ -449,7 +457,7 @@ pub(super) async fn review<D: QuestionStore>(
         StatusCode::OK,
         &ReviewPage {
             shell: open.shell(),
-            rows: page_model::review(form, &views, &draft, asked.is_approval()),
+            rows: page_model::review(form, &views, &draft, asked.words()),
             asked,
             seen: super::post_handlers::seen(open.site, &open.id, &answers),
             unsure,

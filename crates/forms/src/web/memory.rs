@@ -144,11 +144,14 @@ impl QuestionStore for Questions {
             .ended
             .iter()
             .filter(|summary| summary.matches(&filter.text));
+        let mut matching = waiting.filter(|summary| summary.matches(&filter.text));
+        let first = filter.most.div_ceil(2);
+        let mut pending: Vec<_> = matching.by_ref().take(first).collect();
+        let left = filter.most - pending.len();
+        let last: Vec<_> = matching.rev().take(left).collect();
+        pending.extend(last.into_iter().rev());
         Ok(QuestionList {
-            pending: waiting
-                .filter(|summary| summary.matches(&filter.text))
-                .take(filter.most)
-                .collect(),
+            pending,
             pending_total: lists.waiting.len(),
             pending_in_view: lists.waiting.len(),
             is_cut: false,

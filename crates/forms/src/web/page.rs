@@ -8,6 +8,7 @@ use askama::Template;
 use super::clock::Moment;
 use super::field::{Entry, FieldPart};
 use super::markdown::{Block, Message, Span};
+use super::page_model::Words;
 use crate::theme::{self, Tone};
 
 /// The frame of every page.
@@ -286,6 +287,16 @@ impl Asked {
     /// Returns the number of people who must agree after the reader has entered answers.
     pub(super) fn others_needed(&self) -> u8 {
         self.team.as_ref().map_or(0, |team| team.others_needed)
+    }
+
+    /// Returns the words for what is to be sent.
+    pub(super) fn words(&self) -> Words {
+        let is_approval = self.is_approval();
+        if is_approval || self.others_needed() > 0 {
+            Words::for_others(is_approval)
+        } else {
+            Words::Own
+        }
     }
 
     /// Returns `true` if these are the answers once more, before they are sent.

@@ -265,7 +265,7 @@ pub(super) fn review(
     form: &Form,
     views: &[FieldView],
     draft: &Draft,
-    is_approval: bool,
+    words: Words,
 ) -> Vec<ReviewRow> {
     views
         .iter()
@@ -275,9 +275,9 @@ pub(super) fn review(
             let field = form.fields().iter().find(|field| field.name() == view.name);
             ReviewRow {
                 label: view.label.clone(),
-                before: before(field, view, value.as_ref(), is_approval),
+                before: before(field, view, value.as_ref(), words),
                 values: value
-                    .map(|value| shown(view, &value, is_approval))
+                    .map(|value| shown(view, &value, words))
                     .unwrap_or_default(),
                 typed: validation::understood(form, view, typed).and_then(|_| typed_words(typed)),
                 caveat: field.and_then(|field| field.caveat(typed)),
@@ -286,13 +286,58 @@ pub(super) fn review(
         .collect()
 }
 
-/// Returns a value in words; an argument of a call that waits for approval so that no other value is shown alike.
-fn shown(view: &FieldView, value: &serde_json::Value, is_approval: bool) -> Vec<String> {
-    if is_approval && (value.is_string() || value.is_number() || value.is_boolean()) {
-        vec![exact_argument(value)]
-    } else {
-        view.sent(value)
+/// The words for values that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// An answer of one person's own.
+    Own,
+    /// An answer that others are to confirm: no other text is shown alike.
+    ToConfirm,
+    /// An argument of a call that waits for approval: no other value is shown alike.
+    Argument,
+}
+
+impl Words {
+    /// Returns those for what others are to confirm.
+    pub(super) const fn for_others(is_approval: bool) -> Self {
+        if is_approval {
+            Self::Argument
+        } else {
+            Self::ToConfirm
+        }
     }
+}
+
+/// Returns a value in words.
+fn shown(view: &FieldView, value: &serde_json::Value, words: Words) -> Vec<String> {
+    match (words, value) {
+        (Words::Argument, value)
+            if value.is_string() || value.is_number() || value.is_boolean() =>
+        {
+            vec![exact_argument(value)]
+        }
+        (Words::ToConfirm, serde_json::Value::String(text))
+            if !view.is_secret && view.control.options().is_empty() =>
+        {
+            vec![exact_text(text)]
+        }
+        _ => view.sent(value),
+    }
+}
+
+/// Returns a text so that no other is shown alike, in quotes where its ends would not be seen or it looks like no answer.
+fn exact_text(text: &str) -> String {
+    // Line breaks are marked.
+    let edges = text.trim_matches('\n');
+    let is_plain = edges.trim() == edges
+        && !text.is_empty()
+        && !text.starts_with('"')
+        && text != Phrases::of(false).none;
+    if is_plain {
+        return sanitize::exact(text, sanitize::ARGUMENTS);
+    }
+    let quoted = serde_json::Value::from(text).to_string();
+    sanitize::exact(&quoted, sanitize::ARGUMENTS)
 }
 
 /// Returns the value that an argument had before, in words; nothing where it is the same, or is an answer to a server's question.
@@ -300,13 +345,13 @@ fn before(
     field: Option<&Field>,
     view: &FieldView,
     value: Option<&serde_json::Value>,
-    is_approval: bool,
+    words: Words,
 ) -> Vec<String> {
     let before = field
-        .filter(|_| is_approval)
+        .filter(|_| words == Words::Argument)
         .and_then(|field| changed_from(field, value));
     before
-        .map(|before| shown(view, &before, is_approval))
+        .map(|before| shown(view, &before, words))
         .unwrap_or_default()
 }
 
@@ -314,13 +359,14 @@ fn before(
 pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> TeamPart {
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
     let fields = question.as_form().map(Form::fields).unwrap_or_default();
+    let words = Words::for_others(team.is_approval);
     let rows = |content: &serde_json::Map<String, serde_json::Value>| {
         let row = |field: &Field| {
             let (view, value) = (FieldView::from_field(field), content.get(field.name()));
             ReviewRow {
-                before: before(Some(field), &view, value, team.is_approval),
+                before: before(Some(field), &view, value, words),
                 values: match value {
-                    Some(value) => shown(&view, value, team.is_approval),
+                    Some(value) => shown(&view, value, words),
                     None => vec![Phrases::of(team.is_approval).none.to_owned()],
                 },
                 label: view.label,

@@ -252,7 +252,8 @@ pub struct ListFilter {
     pub text: String,
     /// The part of what the viewer may see.
     pub view: ListView,
-    /// The most waiting, and the most ended, questions to give.
+    /// The most waiting, and the most ended, questions to give: of more that wait, the half that was asked first, which is the greater one, and
+    /// the half that was asked last.
     pub most: usize,
 }
 

@@ -496,11 +496,26 @@ async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
     assert!(page.body.contains("9800 more are waiting") && page.body.len() < 400_000);
     assert!(
         page.body
-            .contains("/?rows=400#waiting-201\">Show more questions</a>")
+            .contains("/?rows=400#waiting-101\">Show more questions</a>")
     );
+    // Those that were asked first, and those that were asked last.
+    for (number, is_listed) in [
+        (0, true),
+        (99, true),
+        (100, false),
+        (9899, false),
+        (9900, true),
+        (9999, true),
+    ] {
+        assert_eq!(
+            page.body.contains(asked[number].path()),
+            is_listed,
+            "{number}"
+        );
+    }
     let longer = visitor.get("/?rows=400").await.body;
     assert_eq!(longer.matches("class=\"rowlink\"").count(), 400);
-    assert!(longer.contains("<li id=\"waiting-201\""));
+    assert!(longer.contains("<li id=\"waiting-101\""));
     let longest = visitor.get("/?rows=99999999").await.body;
     assert_eq!(longest.matches("class=\"rowlink\"").count(), 2_000);
     assert!(!longest.contains("Show more questions"));

@@ -262,6 +262,9 @@ impl Gate {
 
     /// Returns `true` while a login that has been found to be good goes on: its session, or where there is none, the person may log in.
     pub(super) fn is_live(&self, viewer: &SignedIn) -> bool {
+        if viewer.issuer != self.settings.issuer() {
+            return false;
+        }
         let rules = (self.rules)();
         let (admission, now) = (self.admission(&rules), (self.clock)());
         let is_live = if viewer.session == NO_SESSION {
@@ -375,14 +378,17 @@ impl Gate {
         self.notice(StatusCode::SERVICE_UNAVAILABLE, "Not right now", line)
     }
 
-    /// Returns the person of the session's cookie.
+    /// Returns the person of the session's cookie. A session of another issuer than that of the login is none: who may log in there now
+    /// is not known.
     fn by_cookie(&self, headers: &HeaderMap) -> io::Result<Option<SignedIn>> {
         let Some(cookie) = self.cookie_of(headers) else {
             return Ok(None);
         };
         let rules = (self.rules)();
-        self.logins
-            .find(cookie, self.admission(&rules), (self.clock)())
+        let found = self
+            .logins
+            .find(cookie, self.admission(&rules), (self.clock)())?;
+        Ok(found.filter(|known| known.issuer == self.settings.issuer()))
     }
 
     /// The person whom the proxy names in a request for this path, with a new session's cookie where there was none.

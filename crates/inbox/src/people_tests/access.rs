@@ -723,6 +723,11 @@ async fn a_new_question_is_found_however_many_others_wait() {
     }
     let all = ada.get("/").await.body;
     assert!(all.contains("10000 or more are waiting:"), "{all}");
+    assert_eq!(all.matches("data-row=").count(), 200);
+    for listed in [row.as_str(), "flood0<", "flood99<", "flood10049<"] {
+        assert!(all.contains(listed), "{listed}: {all}");
+    }
+    assert!(!all.contains("flood100<") && !all.contains("flood9950<"));
     let heard = "10000 or more questions are waiting for you";
     assert!(all.contains(heard), "{all}");
     let none = ada.get("/?find=nothing-like-it").await.body;
@@ -741,6 +746,13 @@ async fn a_new_question_is_found_however_many_others_wait() {
     let list = questions.list(&owner, &filter).await.unwrap();
     assert_eq!((list.pending.len(), list.pending_total), (1, 10_051));
     assert!(list.is_cut);
+    let filter = ListFilter {
+        text: String::new(),
+        ..filter
+    };
+    let list = questions.list(&owner, &filter).await.unwrap();
+    let last = list.pending.last().map(|summary| summary.id.as_str());
+    assert_eq!((list.pending.len(), last), (10, Some(id.as_str())));
 }
 
 #[tokio::test]

@@ -52,6 +52,30 @@ async fn reach(rig: &Rig, head: &str) -> Reached {
 }
 
 #[tokio::test]
+async fn responses_of_the_api_are_kept_nowhere() {
+    let rig = rig(1).await;
+    let tokens = StateFolder::at(rig.folder.path()).api_tokens();
+    let made = tokens.make("bot", &[Scope::List], None, clock::now());
+    let (_, text) = made.unwrap();
+    let host = &rig.host;
+    for (path, token, status) in [
+        ("questions", text.as_str(), 200),
+        ("openapi.json", text.as_str(), 200),
+        ("nowhere", text.as_str(), 404),
+        ("questions", "wrong", 401),
+    ] {
+        let head = format!(
+            "GET /api/{path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        );
+        let reply = send(host, PROXY, &head, "").await;
+        assert_eq!(reply.status, status, "{path}");
+        assert_eq!(reply.header("cache-control"), Some("no-store"), "{path}");
+        let sniffing = reply.header("x-content-type-options");
+        assert_eq!(sniffing, Some("nosniff"), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_table_of_roles_is_not_widened_over_the_api() {
     let mut cells = 0;
     for role in ROLES {

@@ -6,6 +6,7 @@ use mcp_elicit_testkit::issuer::Issuer;
 
 use super::*;
 use crate::login::OidcLogin;
+use crate::login::table::{Admission, Identity};
 
 fn login(issuer: &str) -> LoginMode {
     LoginMode::Oidc(OidcLogin {
@@ -90,6 +91,60 @@ impl Browser {
         }
         panic!("never sent back: {url}");
     }
+}
+
+#[tokio::test]
+async fn a_session_of_a_former_issuer_is_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let current = "http://127.0.0.1:9/current";
+    let rig = serve(listener, 1, login(current)).await;
+    let port = rig.host.rsplit(':').next().unwrap();
+    let logins = StateFolder::at(rig.folder.path()).logins();
+    let rules = Rules::parse(FILE).unwrap();
+    let enter = |issuer: &str, subject: &str| {
+        let identity = Identity {
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            name: String::new(),
+            mail: None,
+            claims: Vec::new(),
+            sid: None,
+            auth_at: None,
+        };
+        let admission = Admission {
+            people: rules.people(),
+            allow: &[],
+            lifetimes: Lifetimes {
+                idle: Duration::from_secs(60 * 60),
+                max: Duration::from_secs(60 * 60),
+            },
+        };
+        let made = logins.log_in(&identity, admission, None, "b", clock::now());
+        let cookie = made.unwrap().unwrap().cookie;
+        format!("mcp-elicit-login-{port}={cookie}")
+    };
+    let question = format!("/q/{}", rig.id);
+    let known = enter(current, "ada");
+    let page = get(&rig, "", &question, &known).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    let former = enter("http://127.0.0.1:9/former", "bob");
+    let origin = format!("http://{}", rig.host);
+    for path in ["/", &question, "/account"] {
+        let sent = get(&rig, "", path, &former).await;
+        let to = sent.header("location").unwrap_or_default();
+        assert!(sent.status == 303 && to.starts_with("/login"), "{path}");
+    }
+    // Not even with a token that a person who is logged in has got.
+    let form = format!("csrf={}&version=0&drop=yes", page.csrf());
+    let decline = format!("{question}/decline");
+    let refused = post(&rig, "", &decline, &former, &origin, &form).await;
+    let to = refused.header("location").unwrap_or_default();
+    assert!(
+        refused.status == 401 || to.starts_with("/login"),
+        "{}",
+        refused.status
+    );
+    assert!(phase(&rig).await.is_open());
 }
 
 #[tokio::test]

@@ -1,0 +1,88 @@
+//! The lists that are made at once: each person has a share, so that one's many searches hold nobody else's pages.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+/// The most lists that are made for one viewer at once; others of theirs wait in turn.
+const AT_ONCE: usize = 2;
+
+/// The viewers for whom lists are made or wait to be made.
+#[derive(Debug, Default)]
+pub(crate) struct ListTurns(Mutex<HashMap<Arc<str>, Arc<Semaphore>>>);
+
+/// The turn of one list. It ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ListTurn<'t> {
+    turns: &'t ListTurns,
+    viewer: Arc<str>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl ListTurns {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a list of this viewer may be made.
+    ///
+    /// # Errors
+    /// Never: no semaphore is closed.
+    pub(crate) async fn take(&self, viewer: Arc<str>) -> Result<ListTurn<'_>, AcquireError> {
+        let share = self
+            .known()
+            .entry(viewer.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE)))
+            .clone();
+        // Whoever leaves while waiting is forgotten, too.
+        let mut turn = ListTurn {
+            turns: self,
+            viewer,
+            permit: None,
+        };
+        turn.permit = Some(share.acquire_owned().await?);
+        Ok(turn)
+    }
+}
+
+impl Drop for ListTurn<'_> {
+    fn drop(&mut self) {
+        let mut known = self.turns.known();
+        self.permit = None;
+        let is_last = known
+            .get(&self.viewer)
+            .is_some_and(|share| Arc::strong_count(share) == 1);
+        if is_last {
+            known.remove(&self.viewer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lists_of_one_viewer_wait_in_turn_and_those_of_others_do_not() {
+        let turns = ListTurns::default();
+        let first = turns.take("person:ada".into()).await.unwrap();
+        let second = turns.take("person:ada".into()).await.unwrap();
+        let mut third = Box::pin(turns.take("person:ada".into()));
+        assert!(third.as_mut().now_or_never().is_none());
+        let of_another = turns.take("person:bob".into()).now_or_never();
+        drop(of_another.unwrap().unwrap());
+        assert_eq!(turns.known().len(), 1);
+        drop(first);
+        drop(third.await.unwrap());
+        // A browser that leaves while it waits.
+        let last = turns.take("person:ada".into()).await.unwrap();
+        let mut waiting = Box::pin(turns.take("person:ada".into()));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop((second, last));
+        drop(waiting);
+        assert!(turns.known().is_empty());
+    }
+}
