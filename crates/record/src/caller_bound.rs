@@ -100,8 +100,6 @@ impl Record {
     }
 }
 
-/// Returns `true` for a caller who has proven who they are. Others have no name of their own.
 fn is_bounded(caller: &str) -> bool {
-    let caller = Principal::parse(caller);
-    matches!(caller, Some(Principal::Key(_) | Principal::Subject { .. }))
+    Principal::parse(caller).is_some_and(|caller| caller.is_verified())
 }
