@@ -13,6 +13,7 @@ use mcp_elicit_policy::rules::Decision;
 use mcp_elicit_policy::{CallingPerson, Now, People, Rules};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::grants::ApprovalGrant;
+use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::refusals::{A_MINUTE, Refusals};
 use mcp_elicit_record::team::RulesEvent;
 use mcp_elicit_record::{IdentityKey, Record, RecordError};
@@ -28,7 +29,7 @@ use crate::config::zone_of;
 const MAX_GRANTS: usize = 10_000;
 /// The most uses of approvals by one caller and rule that are written down in a minute. Refusals have [`A_MINUTE`].
 const USES_A_MINUTE: usize = 600;
-/// The most callers and rules whose events are counted apart; further ones are counted together.
+/// The most callers and rules whose events are counted apart; further callers of a rule are counted together.
 const MAX_COUNTED: usize = 4_096;
 
 /// The rules and people of a running gateway.
@@ -46,7 +47,8 @@ pub(crate) struct Teams {
     caused: Mutex<HashMap<Cause, Refusals>>,
 }
 
-/// The events that are counted together: their kind, their rule and their caller.
+/// The events that are counted together: their kind, their rule and their caller. Callers who prove nothing have any name they like, so
+/// those of one rule are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cause {
     is_refusal: bool,
@@ -176,10 +178,10 @@ impl Teams {
         let left_out = match &event {
             RulesEvent::Refused {
                 rule, principal, ..
-            } => self.count(true, rule, principal),
+            } => self.count(true, rule, principal, now()),
             RulesEvent::GrantUsed {
                 rule, principal, ..
-            } => self.count(false, rule, principal),
+            } => self.count(false, rule, principal, now()),
             RulesEvent::Loaded { .. }
             | RulesEvent::Rejected { .. }
             | RulesEvent::Approved { .. }
@@ -191,20 +193,24 @@ impl Teams {
     }
 
     /// Counts one more event of this kind. Returns the number of those before it that were left out; `None` where it is one of them.
-    fn count(&self, is_refusal: bool, rule: &str, principal: &str) -> Option<u64> {
+    fn count(&self, is_refusal: bool, rule: &str, principal: &str, at: Timestamp) -> Option<u64> {
         let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_verified = Principal::parse(principal).is_some_and(|caller| caller.is_verified());
+        let principal = if is_verified { principal } else { "" };
         let mut cause = Cause {
             is_refusal,
             rule: rule.to_owned(),
             principal: principal.to_owned(),
         };
         if caused.len() >= MAX_COUNTED && !caused.contains_key(&cause) {
-            cause.principal.clear();
-            cause.rule.clear();
+            caused.retain(|_, rate| !rate.is_forgettable(at));
+            if caused.len() >= MAX_COUNTED {
+                cause.principal.clear();
+            }
         }
         let most = if is_refusal { A_MINUTE } else { USES_A_MINUTE };
         let rate = caused.entry(cause);
-        rate.or_insert_with(|| Refusals::at_most(most)).count(now())
+        rate.or_insert_with(|| Refusals::at_most(most)).count(at)
     }
 
     fn queue(&self, change: TeamsChange) {
@@ -364,5 +370,51 @@ mod tests {
             ),
             "{last:?}"
         );
+    }
+
+    #[test]
+    fn callers_who_prove_nothing_take_no_entry_of_others_whatever_they_are_named() {
+        let key = IdentityKey::random().unwrap();
+        let (teams, _changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let at = Timestamp::from_millis(1_000_000);
+        let count = |rule: &str, principal: &str| teams.count(true, rule, principal, at);
+        for number in 0..2 * MAX_COUNTED {
+            let written = count("never", &format!("{number:064x}")).is_some();
+            assert_eq!(written, number < A_MINUTE, "{number}");
+        }
+        assert_eq!(count("never", "anonymous"), None);
+        assert_eq!(count("other", "anonymous"), Some(0));
+        assert_eq!(count("never", "key-1"), Some(0));
+        assert_eq!(teams.caused.lock().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn causes_that_were_quiet_make_room_for_new_ones() {
+        let key = IdentityKey::random().unwrap();
+        let (teams, _changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let count = |principal: &str, millis: u64| {
+            let at = Timestamp::from_millis(millis);
+            teams.count(true, "never", principal, at)
+        };
+        for _ in 0..=A_MINUTE {
+            count("key-left-out", 1_000);
+        }
+        for number in 1..MAX_COUNTED {
+            assert_eq!(count(&format!("key-{number}"), 1_000), Some(0));
+        }
+        // There is no room: further callers of the rule share one number.
+        let shared =
+            (0..=A_MINUTE).filter(|number| count(&format!("key-x{number}"), 2_000) == Some(0));
+        assert_eq!(shared.count(), A_MINUTE);
+        assert_eq!(count("key-new", 60_999), None);
+        assert_eq!(count("key-1", 60_999), Some(0));
+        // A minute after all but one and the shared one were quiet.
+        assert_eq!(count("key-y", 62_000), Some(0));
+        for _ in 1..A_MINUTE {
+            assert_eq!(count("key-y", 62_000), Some(0));
+        }
+        assert_eq!(count("key-y", 62_000), None);
+        assert_eq!(count("key-left-out", 62_000), Some(1));
+        assert!(teams.caused.lock().unwrap().len() < 10);
     }
 }

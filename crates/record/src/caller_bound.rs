@@ -1,4 +1,6 @@
-//! The bound on the open questions of one caller who has proven who they are, over all sessions: nobody else's are lost among them.
+//! The bounds on the open questions of one caller who has proven who they are, over all sessions: nobody else's are lost among them.
+//! Beside the bound on all of them there is one on those that one server asks, so that a server cannot keep a caller from being asked by
+//! others, or for approval of calls.
 //!
 //! Questions are counted here as they are asked. The store counts when the number here reaches the bound, and when nothing is known here. Of
 //! several gateways with one store, each sees what the others have added once it counts again.
@@ -8,11 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::known::KnownRow;
 use crate::principal::Principal;
-use crate::store::Store as _;
+use crate::store::{OpenCount, Row, Store as _};
 use crate::{Record, RecordError};
 
 /// The most open questions of one caller.
 pub const MAX_OPEN_OF_CALLER: usize = 1_000;
+
+/// The most open questions that one server asks one caller. Approvals, for which the gateway asks, are not among them.
+pub const MAX_OPEN_OF_SERVER: usize = 500;
 
 /// The most callers of whom a number is known; it is forgotten of all when there are more.
 const MOST_CALLERS: usize = 10_000;
@@ -21,11 +26,48 @@ const MOST_CALLERS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions(Mutex<HashMap<String, Known>>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Known {
+    all: Number,
+    /// Those that servers ask, by server.
+    of_servers: HashMap<String, Number>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Number {
     at_most: usize,
     /// The number of questions that were ever added: those added during a count may not be in it.
     added: usize,
+}
+
+impl Number {
+    fn add(&mut self) {
+        self.at_most += 1;
+        self.added += 1;
+    }
+
+    /// Notes that so many were open at some time since the count was begun.
+    fn counted(&mut self, open: usize, begun_at: usize) {
+        self.at_most = open + self.added.saturating_sub(begun_at);
+    }
+}
+
+/// The caller and the server of a question.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    caller: &'a str,
+    /// `None` where the gateway asks.
+    server: Option<&'a str>,
+}
+
+impl<'a> Asking<'a> {
+    fn of(row: &'a Row) -> Self {
+        let is_approval = row.team.as_ref().is_some_and(|team| team.is_approval);
+        Self {
+            caller: &row.body.principal,
+            server: (!is_approval).then(|| row.body.server_address()),
+        }
+    }
 }
 
 impl OpenQuestions {
@@ -33,75 +75,121 @@ impl OpenQuestions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one of this caller, where it is known that there is room.
-    fn add(&self, caller: &str) -> bool {
-        match self.all().get_mut(caller) {
-            Some(known) if known.at_most < MAX_OPEN_OF_CALLER => {
-                known.at_most += 1;
-                known.added += 1;
-                true
-            }
-            Some(_) | None => false,
+    /// Adds one, where it is known that there is room. Returns the bound that has none.
+    fn add(&self, asking: Asking<'_>) -> Result<(), Bound> {
+        let mut all = self.all();
+        let known = all.get_mut(asking.caller).ok_or(Bound::OfCaller)?;
+        if known.all.at_most >= MAX_OPEN_OF_CALLER {
+            return Err(Bound::OfCaller);
         }
+        if let Some(server) = asking.server {
+            let number = known.of_servers.get_mut(server);
+            let number = number.filter(|number| number.at_most < MAX_OPEN_OF_SERVER);
+            number.ok_or(Bound::OfServer)?.add();
+        }
+        known.all.add();
+        Ok(())
     }
 
-    /// Returns the number to be given to [`Self::counted`].
-    fn begin_count(&self, caller: &str) -> usize {
-        self.all().get(caller).map_or(0, |known| known.added)
+    /// Returns the numbers to be given to [`Self::counted`]: of the caller, and of the server.
+    fn begin_count(&self, asking: Asking<'_>) -> [usize; 2] {
+        let all = self.all();
+        let known = all.get(asking.caller);
+        let server = asking.server.zip(known);
+        let server = server.and_then(|(server, known)| known.of_servers.get(server));
+        [known.map(|known| &known.all), server]
+            .map(|number| number.map_or(0, |number| number.added))
     }
 
     /// Notes that so many were open at some time since the count was begun.
-    fn counted(&self, caller: &str, open: usize, begun_at: usize) {
+    fn counted(&self, asking: Asking<'_>, open: OpenCount, begun_at: [usize; 2]) {
         let mut all = self.all();
-        if all.len() >= MOST_CALLERS && !all.contains_key(caller) {
+        if all.len() >= MOST_CALLERS && !all.contains_key(asking.caller) {
             all.clear();
         }
-        let known = all.entry(caller.to_owned()).or_default();
-        known.at_most = open + known.added.saturating_sub(begun_at);
+        let known = all.entry(asking.caller.to_owned()).or_default();
+        known.all.counted(open.of_caller, begun_at[0]);
+        if let Some(server) = asking.server {
+            let number = known.of_servers.entry(server.to_owned()).or_default();
+            number.counted(open.of_server, begun_at[1]);
+        }
     }
+}
+
+/// A bound that has no room, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    OfCaller,
+    OfServer,
 }
 
 impl Record {
-    /// Adds a question of this caller, where it is known here that there is room, or nothing bounds the caller.
-    pub(crate) fn admit_at_once(&self, caller: &str) -> bool {
-        !is_bounded(caller) || self.open_questions.add(caller)
+    /// Adds a question, where it is known here that there is room, or nothing bounds its caller.
+    pub(crate) fn admit_at_once(&self, row: &Row) -> bool {
+        let asking = Asking::of(row);
+        !is_bounded(asking.caller) || self.open_questions.add(asking).is_ok()
     }
 
     /// The same with a look at the store.
-    pub(crate) async fn admit(&self, caller: &str) -> Result<(), RecordError> {
-        if self.admit_at_once(caller) {
+    pub(crate) async fn admit(&self, row: &Row) -> Result<(), RecordError> {
+        if self.admit_at_once(row) {
             return Ok(());
         }
-        let begun_at = self.open_questions.begin_count(caller);
+        let asking = Asking::of(row);
+        let begun_at = self.open_questions.begin_count(asking);
         // Before the store counts: one that is written meanwhile may count twice, and never not at all.
-        let unwritten = self.unwritten_of(caller);
-        let written = self.store.waiting_of(caller.to_owned()).await?;
-        let open = unwritten + written;
-        self.open_questions.counted(caller, open, begun_at);
-        if self.open_questions.add(caller) {
-            Ok(())
-        } else {
-            let limit = MAX_OPEN_OF_CALLER;
-            Err(RecordError::TooManyOpen { limit })
+        let unwritten = self.unwritten_of(asking);
+        let server = asking.server.map(str::to_owned);
+        let written = self.store.waiting_of(asking.caller.to_owned(), server);
+        let written = written.await?;
+        let open = OpenCount {
+            of_caller: unwritten.of_caller + written.of_caller,
+            of_server: unwritten.of_server + written.of_server,
+        };
+        self.open_questions.counted(asking, open, begun_at);
+        match self.open_questions.add(asking) {
+            Ok(()) => Ok(()),
+            Err(Bound::OfCaller) => Err(RecordError::TooManyOpen {
+                limit: MAX_OPEN_OF_CALLER,
+                of_server: false,
+            }),
+            Err(Bound::OfServer) => Err(RecordError::TooManyOpen {
+                limit: MAX_OPEN_OF_SERVER,
+                of_server: true,
+            }),
         }
     }
 
-    /// The number of open questions of this caller that the store was not given yet.
-    fn unwritten_of(&self, caller: &str) -> usize {
-        let is_one = |known: &KnownRow| {
-            known.written.is_none()
-                && known.row.exclusive
-                && known.row.lifecycle.is_open()
-                && known.row.body.principal == caller
+    /// The numbers of open questions that the store was not given yet.
+    fn unwritten_of(&self, asking: Asking<'_>) -> OpenCount {
+        let is_one = |known: &&KnownRow| {
+            known.written.is_none() && known.row.exclusive && known.row.lifecycle.is_open()
         };
         let live = self.live();
         let known = live.values().filter_map(|live| live.known.as_deref());
-        known.filter(|known| is_one(known)).count()
+        let rows = known.filter(is_one).map(|known| &known.row);
+        OpenCount::of(rows, asking.caller, asking.server)
     }
 }
 
-/// Returns `true` for a caller who has proven who they are. Others have no name of their own.
+impl OpenCount {
+    /// Counts those of these open rows that are a caller's, and those of them that a server asks.
+    pub(crate) fn of<'a>(
+        rows: impl Iterator<Item = &'a Row>,
+        caller: &str,
+        server: Option<&str>,
+    ) -> Self {
+        let mut count = Self::default();
+        for asking in rows.map(Asking::of) {
+            if asking.caller == caller {
+                count.of_caller += 1;
+                count.of_server += usize::from(server.is_some() && asking.server == server);
+            }
+        }
+        count
+    }
+}
+
 fn is_bounded(caller: &str) -> bool {
-    let caller = Principal::parse(caller);
-    matches!(caller, Some(Principal::Key(_) | Principal::Subject { .. }))
+    Principal::parse(caller).is_some_and(|caller| caller.is_verified())
 }

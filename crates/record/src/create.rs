@@ -24,7 +24,8 @@ impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
     /// principal that nobody waits for any more.
     ///
-    /// A caller who has proven who they are has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open questions.
+    /// A caller who has proven who they are has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open questions, and
+    /// at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) that one server asks.
     ///
     /// With [`Commit::Behind`], a question that is new for certain is this gateway's alone, with the answer in mind that comes
     /// through this process. It may be that others share the record, or that the writer is full: then it is written first.
@@ -43,7 +44,7 @@ impl Record {
         let live = Live::new(question, tell, &row.binding);
         let is_at_once =
             commit == Commit::Behind && self.store.has_room() && self.is_new(&row.binding);
-        if is_at_once && self.admit_at_once(&row.body.principal) {
+        if is_at_once && self.admit_at_once(&row) {
             return Applied::Now(self.create_exclusive(row, live));
         }
         let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
@@ -86,7 +87,7 @@ impl Record {
                 }
             }
         }
-        self.admit(&row.body.principal).await?;
+        self.admit(&row).await?;
         let recorded = Recorded::new(&row);
         let binding = row.binding.clone();
         // Known before it is written: an answer from another process must find who waits.

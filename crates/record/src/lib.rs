@@ -103,10 +103,12 @@ pub enum RecordError {
     #[error("the question keeps changing")]
     Contended,
     /// The caller has too many open questions already, in all sessions together.
-    #[error("the caller has {limit} questions that wait for an answer already")]
+    #[error("the caller has {limit} questions that wait for an answer already{}", if *.of_server { ", asked by this server" } else { "" })]
     TooManyOpen {
         /// The number that may wait.
         limit: usize,
+        /// `true` if it is the number of questions that one server asks.
+        of_server: bool,
     },
 }
 

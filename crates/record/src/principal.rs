@@ -34,6 +34,11 @@ impl<'a> Principal<'a> {
         }
     }
 
+    /// Returns `true` for a caller who has proven who they are. Others have no name of their own.
+    pub const fn is_verified(&self) -> bool {
+        matches!(self, Self::Key(_) | Self::Subject { .. })
+    }
+
     /// Reads a name; `None` for that of a caller whose credentials nobody checks, of which the record has a keyed hash.
     pub fn parse(name: &'a str) -> Option<Self> {
         if let Some(id) = name.strip_prefix(KEY) {
@@ -96,6 +101,8 @@ mod tests {
             (r#"["","local"]"#, Principal::subject("", "local")),
         ] {
             assert_eq!(principal.to_string(), name);
+            let is_verified = !["local", "anonymous"].contains(&name);
+            assert_eq!(principal.is_verified(), is_verified, "{name}");
             assert_eq!(Principal::parse(name), Some(principal), "{name}");
         }
         for other in ["", "owner", "[]", r#"["a"]"#, r#"["a","b","c"]"#, "[1,2]"] {

@@ -54,6 +54,12 @@ impl Refusals {
         }
         Some(std::mem::take(&mut counted.left_out))
     }
+
+    /// Returns `true` if nothing was written down in the last minute, and nothing was left out since: it need not be kept.
+    pub fn is_forgettable(&self, now: Timestamp) -> bool {
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.left_out == 0 && counted.written.is_idle(|at| now.since(at))
+    }
 }
 
 /// The refusals of each person, who has so many a minute for themselves.
@@ -88,8 +94,11 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(refusals.count(at(60_999)), None);
         }
+        assert!(!refusals.is_forgettable(at(61_000)));
         assert_eq!(refusals.count(at(61_000)), Some(5));
         assert_eq!(refusals.count(at(61_000)), Some(0));
+        assert!(!refusals.is_forgettable(at(120_999)));
+        assert!(refusals.is_forgettable(at(121_000)));
     }
 
     #[test]

@@ -177,6 +177,8 @@ pub enum Event {
         question: AskId,
         /// The number that may be open.
         limit: usize,
+        /// `true` if it is the number of questions that this server asks.
+        of_server: bool,
     },
     /// The record is settled, by whomever.
     Answered {

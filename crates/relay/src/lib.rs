@@ -337,7 +337,11 @@ impl Relay {
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
-            Event::NotAdmitted { question, limit } => self.not_admitted(now, question, limit),
+            Event::NotAdmitted {
+                question,
+                limit,
+                of_server,
+            } => self.not_admitted(now, question, limit, of_server),
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),

@@ -255,9 +255,20 @@ impl Relay {
     }
 
     /// The caller has too many open questions already, so this one is not asked.
-    pub(crate) fn not_admitted(&mut self, now: Timestamp, key: AskId, limit: usize) {
+    pub(crate) fn not_admitted(
+        &mut self,
+        now: Timestamp,
+        key: AskId,
+        limit: usize,
+        of_server: bool,
+    ) {
+        let that_it_asks = if of_server {
+            format!(" that the server {} asks", self.shown_server())
+        } else {
+            String::new()
+        };
         let why = format!(
-            "nobody was asked, since {limit} questions of this caller wait for an answer already, in all its sessions: have some of them answered, then ask again"
+            "nobody was asked, since {limit} questions of this caller{that_it_asks} wait for an answer already, in all its sessions: have some of them answered, then ask again"
         );
         let data = json!({"limit": "open-questions", "most": limit});
         let refusal = ErrorResponse::new(-32000, why).with_data(data);

@@ -326,9 +326,13 @@ impl Session {
     }
 
     fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
-        if let RecordError::TooManyOpen { limit } = *fault {
+        if let RecordError::TooManyOpen { limit, of_server } = *fault {
             tracing::debug!(server = %self.who.server, %fault, "a question was refused");
-            return Event::NotAdmitted { question, limit };
+            return Event::NotAdmitted {
+                question,
+                limit,
+                of_server,
+            };
         }
         self.could_not("a question could not be recorded", fault);
         Event::NotRecorded { question }

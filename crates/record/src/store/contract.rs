@@ -572,6 +572,7 @@ async fn lists_by_person(store: &dyn Store) {
     Arc::make_mut(&mut own.body)
         .principal
         .clone_from(&principal);
+    let own_server = own.body.server_address().to_owned();
     let rows = [
         team_row("ops", 1, "ops", "ada"),
         team_row("leads", 2, "leads", "ada"),
@@ -582,8 +583,16 @@ async fn lists_by_person(store: &dyn Store) {
     for row in rows {
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
-    assert_eq!(store.waiting_of(principal).await.unwrap(), 1);
-    assert_eq!(store.waiting_of("nobody".to_owned()).await.unwrap(), 0);
+    let server = own_server;
+    let waiting = async |principal: &str, server: Option<&str>| {
+        let count = store.waiting_of(principal.to_owned(), server.map(str::to_owned));
+        let count = count.await.unwrap();
+        [count.of_caller, count.of_server]
+    };
+    assert_eq!(waiting(&principal, None).await, [1, 0]);
+    assert_eq!(waiting(&principal, Some(&server)).await, [1, 1]);
+    assert_eq!(waiting(&principal, Some("elsewhere")).await, [1, 0]);
+    assert_eq!(waiting("nobody", Some(&server)).await, [0, 0]);
     let listed = async |filter, keys: &ListKeys, most| {
         let rows = store.list_under(filter, keys.clone(), most).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
@@ -620,6 +629,23 @@ async fn lists_by_person(store: &dyn Store) {
     assert_eq!(listed(Filter::Open, &ops, 9).await, ["ops", "ops-2"]);
     assert_eq!(listed(Filter::Ended, &ops, 9).await, ["leads"]);
     assert_eq!(listed(Filter::Ended, &cy, 9).await, [""; 0]);
+    // An approval is no question of its server.
+    let approval = team_row("approval", 6, "ops", "ada");
+    let asks = approval.body.principal.clone();
+    let before = waiting(&asks, Some(&server)).await;
+    let team = approval.team.clone().unwrap().for_approval();
+    let approval = Row {
+        team: Some(Box::new(team)),
+        ..approval
+    };
+    store
+        .insert(approval.clone(), "asked".to_owned())
+        .await
+        .unwrap();
+    assert_eq!(
+        waiting(&asks, Some(&server)).await,
+        [before[0] + 1, before[1]]
+    );
 }
 
 #[tokio::test]
@@ -718,12 +744,19 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
             .await
             .unwrap()
     );
-    assert_eq!(store.waiting_of("local".to_owned()).await.unwrap(), 0);
+    assert_eq!(
+        store
+            .waiting_of("local".to_owned(), None)
+            .await
+            .unwrap()
+            .of_caller,
+        0
+    );
     drop(store);
     let file = rusqlite::Connection::open(&path).unwrap();
     let text = format!("EXPLAIN QUERY PLAN {}", super::sqlite::WAITING_OF);
     let plan: String = file
-        .query_row(&text, ["local"], |row| row.get("detail"))
+        .query_row(&text, ["local", "s"], |row| row.get("detail"))
         .unwrap();
     assert!(plan.contains("USING INDEX question_open_of"), "{plan}");
 }

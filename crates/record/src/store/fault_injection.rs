@@ -8,8 +8,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, Memory, Page, Row, Store, StoreError, Stored,
-    StoredGrant, Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, Memory, OpenCount, Page, Row, Store, StoreError,
+    Stored, StoredGrant, Write,
 };
 
 /// Fails as often as it is told to.
@@ -54,8 +54,8 @@ impl Store for Failing {
         self.below.waiting()
     }
 
-    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
-        self.below.waiting_of(principal)
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+        self.below.waiting_of(principal, server)
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {

@@ -11,8 +11,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, Page, Row, SERVERS_LEARNED,
-    Store, StoreError, Stored, StoredGrant, Write, chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, OpenCount, Page, Row,
+    SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write, chained,
 };
 
 #[derive(Default)]
@@ -190,10 +190,10 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
         let count = self.with(|inner| {
             let open = inner.rows.values().filter(|row| row.lifecycle.is_open());
-            open.filter(|row| row.body.principal == principal).count()
+            OpenCount::of(open, &principal, server.as_deref())
         });
         async move { Ok(count) }.boxed()
     }

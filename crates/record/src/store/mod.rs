@@ -124,6 +124,11 @@ impl Body {
     pub fn beginning_of(message: &str) -> String {
         message.chars().take(MAX_MESSAGE).collect()
     }
+
+    /// Returns what tells the servers of questions apart: the operator's name, else the command or URL.
+    pub fn server_address(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.server)
+    }
 }
 
 /// The part of a question that does not change, and holds nothing that a person said.
@@ -201,6 +206,15 @@ pub struct FinishedCall {
     pub result: Vec<u8>,
     /// Until when it is kept.
     pub until: Timestamp,
+}
+
+/// The numbers of open rows of one caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenCount {
+    /// All of them.
+    pub of_caller: usize,
+    /// Those that one server asks. Approvals, for which the gateway asks, are not among them.
+    pub of_server: usize,
 }
 
 /// An approval that is good for a while, as it is stored.
@@ -402,8 +416,8 @@ pub trait Store: Send + Sync + 'static {
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// Returns how many rows of this caller ([`Body::principal`]) wait.
-    fn waiting_of(&self, principal: String) -> Stored<'_, usize>;
+    /// Returns how many rows of this caller ([`Body::principal`]) wait, and how many of them this server ([`Body::server_address`]) asks.
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount>;
     /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and

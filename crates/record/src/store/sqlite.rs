@@ -20,8 +20,8 @@ use rusqlite::{Params, Row as Columns};
 use self::file::File;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, ListKeys, Page, Row,
-    SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
+    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
+    Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
 use questions::{counted, millis, signed};
 
@@ -49,9 +49,11 @@ const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
         WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
 
-/// The number of open rows of one caller, with an index of its own.
-pub(super) const WAITING_OF: &str =
-    "SELECT count(*) FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
+/// The numbers of open rows of one caller, with an index of its own, and of those that a server asks.
+pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 IS NOT NULL \
+    AND coalesce(json_extract(body, '$.address'), json_extract(body, '$.server')) = ?2 \
+    AND coalesce(json_extract(team, '$.is_approval'), 0) = 0) \
+    FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
 
 /// Rows that something is to be done about.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
@@ -321,11 +323,17 @@ impl Store for Sqlite {
         })
     }
 
-    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
         self.on_file(move |file| {
             let mut statement = file.connection()?.prepare_cached(WAITING_OF)?;
-            let count: i64 = statement.query_row([principal], |row| row.get(0))?;
-            Ok(usize::try_from(count).unwrap_or(0))
+            let counts = statement.query_row((principal, server), |row| {
+                Ok([row.get::<_, i64>(0)?, row.get(1)?])
+            })?;
+            let [of_caller, of_server] = counts.map(|count| usize::try_from(count).unwrap_or(0));
+            Ok(OpenCount {
+                of_caller,
+                of_server,
+            })
         })
     }
 

@@ -21,8 +21,8 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, Page, Row, Store, StoreError, Stored, StoredGrant,
-    Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, OpenCount, Page, Row, Store, StoreError, Stored,
+    StoredGrant, Write,
 };
 
 /// The time that a write that nobody waits for waits for others.
@@ -394,10 +394,10 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn waiting_of(&self, principal: String) -> Stored<'_, usize> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
         async move {
             self.flush().await?;
-            self.shared.store.waiting_of(principal).await
+            self.shared.store.waiting_of(principal, server).await
         }
         .boxed()
     }

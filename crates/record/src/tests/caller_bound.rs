@@ -1,25 +1,39 @@
 //! The bound on the open questions of one caller, over all sessions and kinds of questions.
 
 use super::*;
-use crate::caller_bound::MAX_OPEN_OF_CALLER;
+use crate::caller_bound::{MAX_OPEN_OF_CALLER, MAX_OPEN_OF_SERVER};
 use crate::store::Sqlite;
 
-/// Asks as this caller, in a session of the question's own.
+/// Has one of two servers ask this caller, in a session of the question's own.
 async fn ask(
     record: &Arc<Record>,
     caller: &str,
     number: usize,
     commit: Commit,
 ) -> Result<String, RecordError> {
-    let (tell, _told) = mpsc::unbounded_channel();
+    let server = format!("s-{}", number % 2);
     let asked = asked(&format!("Who? {number}"));
+    ask_at(record, &server, caller, &asked, number, commit).await
+}
+
+async fn ask_at(
+    record: &Arc<Record>,
+    server: &str,
+    caller: &str,
+    asked: &NewQuestion,
+    number: usize,
+    commit: Commit,
+) -> Result<String, RecordError> {
+    let (tell, _told) = mpsc::unbounded_channel();
     let session = SessionKey(number as u64);
-    let created = record.create(&of("s", caller), &asked, session, &tell, commit);
+    let mut who = of(server, caller);
+    who.server.name = server.to_owned();
+    let created = record.create(&who, asked, session, &tell, commit);
     created.await.map(|recorded| recorded.id)
 }
 
 fn is_refused(asked: &Result<String, RecordError>) -> bool {
-    matches!(asked, Err(RecordError::TooManyOpen { limit }) if *limit == MAX_OPEN_OF_CALLER)
+    matches!(asked, Err(RecordError::TooManyOpen { limit, of_server: false }) if *limit == MAX_OPEN_OF_CALLER)
 }
 
 async fn is_bounded(record: &Arc<Record>, commits: [Commit; 2]) {
@@ -101,5 +115,60 @@ async fn callers_who_prove_nothing_are_not_bounded() {
             let asked = ask(&record, caller, number, Commit::Awaited).await;
             assert!(asked.is_ok(), "{caller} {number}: {asked:?}");
         }
+    }
+}
+
+fn is_refused_at_server(asked: &Result<String, RecordError>) -> bool {
+    matches!(asked, Err(RecordError::TooManyOpen { limit, of_server: true }) if *limit == MAX_OPEN_OF_SERVER)
+}
+
+async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
+    let record = record(store);
+    let question = |number: usize| asked(&format!("Who? {number}"));
+    let ask = async |server: &str, caller: &str, number: usize| {
+        ask_at(&record, server, caller, &question(number), number, commit).await
+    };
+    let mut ids = Vec::new();
+    for number in 0..MAX_OPEN_OF_SERVER {
+        ids.push(ask("hostile", "key-1", number).await.unwrap());
+    }
+    let mut number = MAX_OPEN_OF_SERVER;
+    for _ in 0..2 {
+        number += 1;
+        let refused = ask("hostile", "key-1", number).await;
+        assert!(is_refused_at_server(&refused), "{refused:?}");
+    }
+    // Other callers there, and other servers, ask on.
+    ask("hostile", "key-2", number).await.unwrap();
+    ask("other", "key-1", number).await.unwrap();
+    // The gateway asks for approval of calls, there and at others.
+    let team = team::team("d").for_approval().to_plan().unwrap();
+    for server in ["hostile", "other"] {
+        number += 1;
+        let approval = NewQuestion {
+            team: Some(team.clone()),
+            ..question(number)
+        };
+        let asked = ask_at(&record, server, "key-1", &approval, number, commit).await;
+        assert!(asked.is_ok(), "{asked:?}");
+        // It is no question of its server's.
+        let refused = ask("hostile", "key-1", 2 * number).await;
+        assert!(is_refused_at_server(&refused), "{refused:?}");
+    }
+    let ended = record.submit(&ids[0], &Outcome::Decline, "a test", Commit::Awaited);
+    assert_eq!(ended.await.unwrap(), Verdict::Won);
+    ask("hostile", "key-1", 3 * number).await.unwrap();
+    let refused = ask("hostile", "key-1", 4 * number).await;
+    assert!(is_refused_at_server(&refused), "{refused:?}");
+}
+
+#[tokio::test]
+async fn one_server_cannot_use_up_the_questions_of_its_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, commit) in [Commit::Awaited, Commit::Behind].into_iter().enumerate() {
+        one_server_leaves_room(Arc::new(Memory::default()), commit).await;
+        let path = folder.path().join(format!("{number}.db"));
+        let store = Sqlite::open(&path).await.unwrap();
+        one_server_leaves_room(Arc::new(store), commit).await;
     }
 }

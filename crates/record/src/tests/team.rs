@@ -61,7 +61,7 @@ fn plan() -> Plan {
     }
 }
 
-fn team(rule_digest: &str) -> Team {
+pub(super) fn team(rule_digest: &str) -> Team {
     let people = ["ada", "bob", "cy"].map(str::to_owned).to_vec();
     let usual = Duration::from_secs(8);
     Team::new(

@@ -176,6 +176,7 @@ fn a_call_of_a_caller_with_too_many_open_questions_ends_with_the_bound() {
         world.tell(Event::NotAdmitted {
             question,
             limit: 1_000,
+            of_server: false,
         });
         world.settle();
         let error = &response(&world, id)["error"];

@@ -163,11 +163,12 @@ fn a_question_of_a_caller_with_too_many_is_an_error_and_no_decline() {
     world.tell(Event::NotAdmitted {
         question,
         limit: 2_000,
+        of_server: true,
     });
     assert!(world.to_client.is_empty());
     let told = world.to_server.pop_front().unwrap();
     assert!(
-        told.contains("-32000") && told.contains("2000 questions of this caller"),
+        told.contains("-32000") && told.contains("2000 questions of this caller that the server "),
         "{told}"
     );
     assert!(
