@@ -24,9 +24,9 @@ mod concurrent_starts;
 pub mod desktop_notice;
 pub mod direct_record;
 mod drafts;
-#[cfg(test)]
 mod list_turns;
 pub mod login;
+#[cfg(test)]
 mod lost_keys;
 #[cfg(test)]
 mod people_tests;
