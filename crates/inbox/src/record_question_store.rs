@@ -229,7 +229,7 @@ impl RecordQuestionStore {
             list.is_cut |= is_cut;
             let mut in_view = Vec::new();
             for (index, row) in rows.iter().enumerate() {
-                if index % ROWS_AT_ONCE == 0 {
+                if index.is_multiple_of(ROWS_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
                 let people = now.of(row);
@@ -659,7 +659,7 @@ async fn first_and_last<R, S>(
     let (mut found, mut last) = (Vec::new(), Vec::new());
     let mut left = rows.iter();
     while found.len() < first {
-        if left.len() % ROWS_AT_ONCE == 0 {
+        if left.len().is_multiple_of(ROWS_AT_ONCE) {
             tokio::task::yield_now().await;
         }
         let Some(row) = left.next() else {
@@ -668,7 +668,7 @@ async fn first_and_last<R, S>(
         found.extend(read(row));
     }
     while found.len() + last.len() < most {
-        if left.len() % ROWS_AT_ONCE == 0 {
+        if left.len().is_multiple_of(ROWS_AT_ONCE) {
             tokio::task::yield_now().await;
         }
         let Some(row) = left.next_back() else {
@@ -912,7 +912,7 @@ mod tests {
     #[tokio::test]
     async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
         let rows: Vec<u32> = (0..100).collect();
-        let even = |row: &u32| (row % 2 == 0).then_some(*row);
+        let even = |row: &u32| row.is_multiple_of(2).then_some(*row);
         let open = async |most: usize| first_and_last(&rows, Filter::Open, most, even).await;
         assert_eq!(open(5).await, [0, 2, 4, 96, 98]);
         assert_eq!(open(2).await, [0, 98]);

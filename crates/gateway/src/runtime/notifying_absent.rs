@@ -39,6 +39,10 @@ impl Runtime {
 
     pub(super) fn start_notifier(&self) {}
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "called as the one of builds with channels"
+    )]
     pub(super) fn compare_channels(&self, _: &NextChannels) -> (usize, bool) {
         (0, true)
     }

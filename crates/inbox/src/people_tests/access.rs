@@ -751,8 +751,8 @@ async fn a_new_question_is_found_however_many_others_wait() {
         ..filter
     };
     let list = questions.list(&owner, &filter).await.unwrap();
-    let last = list.pending.last().map(|summary| summary.id.as_str());
-    assert_eq!((list.pending.len(), last), (10, Some(id.as_str())));
+    let newest = list.pending.last().map(|summary| summary.id.as_str());
+    assert_eq!((list.pending.len(), newest), (10, Some(id.as_str())));
 }
 
 #[tokio::test]
