@@ -724,10 +724,11 @@ async fn a_new_question_is_found_however_many_others_wait() {
     let all = ada.get("/").await.body;
     assert!(all.contains("10000 or more are waiting:"), "{all}");
     assert_eq!(all.matches("data-row=").count(), 200);
-    for listed in [row.as_str(), "flood0<", "flood99<", "flood10049<"] {
+    // Those of one millisecond have no order.
+    for listed in [row.as_str(), "flood30<", "flood10030<"] {
         assert!(all.contains(listed), "{listed}: {all}");
     }
-    assert!(!all.contains("flood100<") && !all.contains("flood9950<"));
+    assert!(!all.contains("flood300<") && !all.contains("flood9700<"));
     let heard = "10000 or more questions are waiting for you";
     assert!(all.contains(heard), "{all}");
     let none = ada.get("/?find=nothing-like-it").await.body;
