@@ -15,7 +15,6 @@ use axum::{Extension, Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::{Outcome, judge};
 use mcp_elicit_core::wire::{Action, ElicitRequest};
-use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
@@ -27,7 +26,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use super::login::directory::Sight;
-use super::record_question_store::{self, RecordQuestionStore};
+use super::record_question_store::{self, Readable, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
 use super::viewer::Viewer;
 
@@ -556,13 +555,10 @@ impl AppState {
             return Err(Box::new(no_question()));
         };
         let form = parsed.form();
-        let asks = |warnings: Vec<view::Warning>| {
-            warnings.iter().any(|warning| warning.asks_for_credential)
-        };
         if form.is_some()
             && answer.action == Action::Accept
             && !answer.allow_credentials
-            && asks(view::warnings(&readable.question))
+            && readable.asks_for_credential()
         {
             return Err(Box::new(problem(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -652,10 +648,8 @@ impl AppState {
             .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
             .collect();
         let readable = self.questions.readable(row)?;
-        whole["asksForCredential"] = json!(readable.as_ref().is_some_and(|readable| {
-            let warnings = view::warnings(&readable.question);
-            warnings.iter().any(|warning| warning.asks_for_credential)
-        }));
+        whole["asksForCredential"] =
+            json!(readable.as_ref().is_some_and(Readable::asks_for_credential));
         match readable.map(|readable| readable.request) {
             Some(ElicitRequest::Form { message, schema }) => {
                 whole["message"] = json!(message);

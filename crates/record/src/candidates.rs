@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{Record, RecordError, associated_data};
 use crate::store::Row;
 
+/// The part of a row's sealed arguments that holds those of one call.
+const ARGUMENTS: &str = "arguments";
 /// The part of a row's sealed arguments that holds several calls.
 const COLUMN: &str = "candidates";
 
@@ -60,7 +62,7 @@ impl Record {
             let seal = |text| {
                 self.keys
                     .encryption
-                    .seal(&associated_data(id, "arguments"), text)
+                    .seal(&associated_data(id, ARGUMENTS), text)
             };
             return arguments.map(seal).transpose();
         }
@@ -85,17 +87,15 @@ impl Record {
         if row.body.others.is_empty() {
             return Ok(Vec::new());
         }
-        let opened = self.opened_arguments(row, COLUMN)?;
+        let opened = self.opened_arguments(row)?;
         let read = opened.and_then(|text| serde_json::from_str(&text).ok());
         Ok(read.unwrap_or_default())
     }
 
-    pub(super) fn opened_arguments(
-        &self,
-        row: &Row,
-        place: &str,
-    ) -> Result<Option<String>, RecordError> {
-        let place = associated_data(&row.id, place);
+    /// Opens what [`Self::sealed_arguments`] sealed.
+    pub(super) fn opened_arguments(&self, row: &Row) -> Result<Option<String>, RecordError> {
+        let is_one = row.body.others.is_empty();
+        let place = associated_data(&row.id, if is_one { ARGUMENTS } else { COLUMN });
         let open = |sealed| self.keys.encryption.open(&place, sealed);
         Ok(row.arguments.as_deref().map(open).transpose()?)
     }

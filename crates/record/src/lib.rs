@@ -387,7 +387,7 @@ impl Record {
         if !row.body.others.is_empty() {
             return Ok(None);
         }
-        self.opened_arguments(row, "arguments")
+        self.opened_arguments(row)
     }
 
     /// Returns what somebody typed so far. It lives in this process only and ends with the question.

@@ -424,8 +424,7 @@ impl Record {
             }
             // Nobody agrees to a call whose arguments cannot be shown.
             if matches!(act, TeamAct::Fill { .. } | TeamAct::Confirm { .. }) {
-                self.arguments(&row)?;
-                self.candidates(&row)?;
+                self.opened_arguments(&row)?;
             }
             let judged = if row.lifecycle.is_open() {
                 self.judge(&row, team, &act, by, people, channel)?

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::view;
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
@@ -174,10 +173,7 @@ impl Summaries {
                 .readable(row)
                 .ok()
                 .flatten()
-                .is_none_or(|readable| {
-                    let warnings = view::warnings(&readable.question);
-                    warnings.iter().any(|warning| warning.asks_for_credential)
-                })
+                .is_none_or(|readable| readable.asks_for_credential())
     }
 
     /// Returns a question as channels may know it, with people by the names that others read. Answers and comments are not part of it.
