@@ -83,6 +83,14 @@ pub struct Readable {
     pub request: ElicitRequest,
 }
 
+impl Readable {
+    /// Returns `true` if its form asks for a credential for certain.
+    pub fn asks_for_credential(&self) -> bool {
+        let warnings = mcp_elicit_forms::view::warnings(&self.question);
+        warnings.iter().any(|warning| warning.asks_for_credential)
+    }
+}
+
 impl RecordQuestionStore {
     /// Creates a store over this record.
     pub fn new(record: Arc<Record>) -> Self {
@@ -302,10 +310,11 @@ impl RecordQuestionStore {
     /// Writes into the audit that a form was accepted although it asks for a credential, where it was.
     pub(super) async fn note_credentials_allowed(&self, row: &Row, outcome: &Outcome, by: &str) {
         let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
-            && self.readable(row).ok().flatten().is_some_and(|readable| {
-                let warnings = mcp_elicit_forms::view::warnings(&readable.question);
-                warnings.iter().any(|warning| warning.asks_for_credential)
-            });
+            && self
+                .readable(row)
+                .ok()
+                .flatten()
+                .is_some_and(|readable| readable.asks_for_credential());
         if !asks_for_a_credential {
             return;
         }
@@ -692,8 +701,7 @@ impl QuestionStore for RecordQuestionStore {
         viewer: &Viewer,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
-        let turn = self.turns.take(viewer.by().into()).await;
-        let _turn = turn.map_err(|closed| QuestionStoreError(Box::new(closed)))?;
+        let _turn = self.turns.take(viewer.by().into()).await;
         if let Some(now) = self.people_now() {
             return self.list_for(viewer, &now, filter).await;
         }
