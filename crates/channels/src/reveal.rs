@@ -30,7 +30,7 @@ impl<'a> Revealed<'a> {
     /// Returns `true` if the arguments may leave, or there are none.
     pub fn has_arguments(&self) -> bool {
         self.notice.reveal == Reveal::Arguments
-            || (self.has_question() && self.all_arguments().is_empty())
+            || (self.has_question() && all_arguments(self.summary()).is_empty())
     }
 
     /// Returns the server's name.
@@ -109,13 +109,9 @@ impl<'a> Revealed<'a> {
     /// Returns the arguments, by name.
     pub fn arguments(&self) -> Vec<(String, String)> {
         match self.notice.reveal {
-            Reveal::Arguments => self.all_arguments(),
+            Reveal::Arguments => all_arguments(self.summary()),
             Reveal::Minimal | Reveal::Question => Vec::new(),
         }
-    }
-
-    fn all_arguments(&self) -> Vec<(String, String)> {
-        all_arguments(self.summary())
     }
 
     /// Returns a sentence about the end: who ended it and when.

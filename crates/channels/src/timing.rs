@@ -179,22 +179,23 @@ pub fn timing(
     now: Timestamp,
     sent: Sent<'_>,
 ) -> Timing {
+    // Others are asked too because time runs out: neither quiet hours nor one caller's many questions delay that.
+    if event == Event::Escalated {
+        return Timing::Now;
+    }
     let zone = &preferences.zone;
     let awake = |at: Timestamp| {
-        let quiet = preferences.quiet.filter(|_| event != Event::Escalated);
-        quiet
+        preferences
+            .quiet
             .and_then(|quiet| quiet.end_after(at, zone))
             .unwrap_or(at)
     };
     let recent = sent.recent.iter();
     let recent: Vec<_> = recent.filter(|at| now.since(**at) < HOUR).collect();
-    // Others are asked too because time runs out: one caller's many questions do not delay that.
-    let is_over = recent.len() >= HOURLY_LIMIT && event != Event::Escalated;
-    let collected = digests && event != Event::Escalated;
-    if collected && let Some(due) = preferences.digest.due(now, sent.first_in_digest, zone) {
+    if digests && let Some(due) = preferences.digest.due(now, sent.first_in_digest, zone) {
         return Timing::Digest(awake(due));
     }
-    if is_over {
+    if recent.len() >= HOURLY_LIMIT {
         // The place that becomes free first is the earliest of the newest `HOURLY_LIMIT`.
         let place = recent[recent.len() - HOURLY_LIMIT];
         let free = place.after(HOUR);

@@ -39,7 +39,7 @@ impl Notifier {
         let is_full = taken.len() == AT_ONCE;
         let is_slack_slow = self.slack_pause(SLOW_FOR).is_some();
         let mut mails: BTreeMap<String, Vec<Notification>> = BTreeMap::new();
-        let mut others: BTreeMap<[String; 3], Vec<Notification>> = BTreeMap::new();
+        let mut others: BTreeMap<_, Vec<Notification>> = BTreeMap::new();
         for message in taken {
             let Notification {
                 channel,
@@ -55,9 +55,8 @@ impl Notifier {
             } else {
                 // The first that Slack refuses holds back the others.
                 let in_turn = is_slack_slow && channel == SLACK;
-                let key = [channel.clone(), recipient, question.clone()];
-                let key = key.map(|part| if in_turn { SLACK.to_owned() } else { part });
-                others.entry(key).or_default()
+                let own = (!in_turn).then(|| (recipient, question.clone()));
+                others.entry((channel.clone(), own)).or_default()
             };
             group.push(message);
         }
