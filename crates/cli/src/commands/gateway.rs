@@ -14,7 +14,7 @@ use mcp_elicit_record::store::StoreError;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-use super::in_runtime;
+use super::{in_runtime, state_record};
 use crate::args::gateway::{GatewayArgs, Log, telling_unset};
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -67,8 +67,7 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
             );
         }
         Ok(None) => {
-            let state =
-                state.map_or_else(String::new, |state| format!(" --state {}", state.display()));
+            let state = state_record::option(state);
             output::say(format_args!(
                 "inbox: {address} (sign in with `mcp-elicit inbox open{state}`)"
             ));

@@ -1,6 +1,6 @@
 //! The record in a gateway's state folder, as commands find and read it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::store::{ChainKey, Sqlite};
@@ -12,6 +12,11 @@ pub(super) fn path(state: Option<PathBuf>) -> Result<PathBuf, Failure> {
     state.or_else(StateFolder::usual).ok_or_else(|| {
         Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
     })
+}
+
+/// Returns the option that names the same state folder to another command; nothing for the usual one.
+pub(super) fn option(state: Option<&Path>) -> String {
+    state.map_or_else(String::new, |state| format!(" --state {}", state.display()))
 }
 
 /// Refuses a state folder without a record.

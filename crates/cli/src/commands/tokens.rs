@@ -106,7 +106,7 @@ pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: TokensArgs) -> Result<Exit, Failure> {
-    let state_option = args.state.clone();
+    let option = state_record::option(args.state.as_deref());
     let path = state_record::path(args.state)?;
     match args.act {
         Act::Make {
@@ -129,11 +129,7 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             let owner = person.map(TokenOwner::Person).or(nobody);
             let tokens = folder.api_tokens();
             let made = tokens.make_for(&name, &scope, expires, owner, now());
-            let end = match &state_option {
-                Some(state) => format!("tokens revoke --state {}", state.display()),
-                None => "tokens revoke".to_owned(),
-            };
-            tell_made(&folder, made, args.json, &end).await
+            tell_made(&folder, made, args.json, &option).await
         }
         Act::List => list(&StateFolder::at(&path), args.json),
         Act::Block { issuer, subject } => {
@@ -182,7 +178,7 @@ async fn tell_made(
     folder: &StateFolder,
     made: Result<(ApiToken, String), MakeError>,
     json: bool,
-    end: &str,
+    option: &str,
 ) -> Result<Exit, Failure> {
     let (token, text) = made.map_err(|error| match error {
         MakeError::File(error) => unusable(&error),
@@ -210,7 +206,7 @@ async fn tell_made(
         return Ok(Exit::Done);
     }
     output::say(format_args!(
-        "key {} was made (`mcp-elicit {end} {}` ends it). Save the line above now: it is not shown again.",
+        "key {} was made (`mcp-elicit tokens revoke{option} {}` ends it). Save the line above now: it is not shown again.",
         token.id(),
         token.id()
     ));

@@ -63,14 +63,8 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
     let super::RightRules { rules, servers, .. } = super::right_rules(&args.file)?;
     let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
     let server = args.name.clone().unwrap_or(reported);
-    if !servers.is_empty() && !servers.contains(&server) {
-        output::say(format_args!(
-            "{} the file has no server `{}`; it has {}; say which one this is with `--name NAME`",
-            styled(WARNING, "warning:"),
-            sanitize::line(&server, NAME),
-            output::harmless(&servers.join(", "))
-        ));
-    }
+    let next = "; say which one this is with `--name NAME`";
+    super::warn_of_unknown_server(&server, &sanitize::line(&server, NAME), &servers, next);
     let covered: Vec<_> = tools
         .iter()
         .map(|tool| (tool, rules.coverage(&server, &tool.name)))

@@ -11,6 +11,7 @@ use mcp_elicit_policy::Rules;
 
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
+use crate::output;
 
 /// Check and simulate the rules of a gateway: who is asked, what is refused, which calls need approval
 ///
@@ -88,6 +89,17 @@ fn right_rules(file: &Input) -> Result<RightRules, Failure> {
         logs_in: login_issuer(&text),
         servers: server_names(&text),
     })
+}
+
+/// Warns of a server that the file does not have, where it has any. `shown` is its name, safe to print.
+fn warn_of_unknown_server(server: &str, shown: &str, servers: &[String], next: &str) {
+    if !servers.is_empty() && servers.iter().all(|known| known != server) {
+        output::say(format_args!(
+            "{} the file has no server `{shown}`; it has {}{next}",
+            output::styled(output::WARNING, "warning:"),
+            output::harmless(&servers.join(", "))
+        ));
+    }
 }
 
 fn text_of(file: &Input) -> Result<String, Failure> {

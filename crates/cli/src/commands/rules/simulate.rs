@@ -211,15 +211,8 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         }
         check_words(question)?;
     }
-    if !servers.is_empty() && !servers.contains(&input.server) {
-        let server = output::harmless(&input.server);
-        let servers = servers.join(", ");
-        output::say(format_args!(
-            "{} the file has no server `{server}`; it has {}",
-            output::styled(output::WARNING, "warning:"),
-            output::harmless(&servers)
-        ));
-    }
+    let shown = output::harmless(&input.server);
+    super::warn_of_unknown_server(&input.server, &shown, &servers, "");
     let now = now(&rules, input.now)?;
     let by = input.caller.identify(&rules, logs_in.as_deref())?;
     let facts = Facts {
