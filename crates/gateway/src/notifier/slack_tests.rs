@@ -556,8 +556,7 @@ async fn a_claim_counts_in_slack_from_a_login_until_it_is_stale() {
             name: mail.to_owned(),
             mail: Some(mail.to_owned()),
             claims: vec!["ops".to_owned()],
-            sid: None,
-            auth_at: None,
+            ..Identity::default()
         };
         let admission = Admission {
             people: rules.people(),

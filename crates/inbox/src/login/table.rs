@@ -31,7 +31,7 @@ const MOST_PEOPLE: usize = 20_000;
 const BROWSER: usize = 160;
 
 /// The identity of a person, as an issuer or a trusted proxy states it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The issuer.
     pub issuer: String,

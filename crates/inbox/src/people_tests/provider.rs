@@ -105,11 +105,7 @@ async fn a_session_of_a_former_issuer_is_none() {
         let identity = Identity {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
-            name: String::new(),
-            mail: None,
-            claims: Vec::new(),
-            sid: None,
-            auth_at: None,
+            ..Identity::default()
         };
         let admission = Admission {
             people: rules.people(),

@@ -366,11 +366,8 @@ mod tests {
         let identity = Identity {
             issuer: "i".to_owned(),
             subject: name.to_owned(),
-            name: String::new(),
-            mail: None,
-            claims: Vec::new(),
             sid: Some(format!("sid-{name}")),
-            auth_at: None,
+            ..Identity::default()
         };
         let admission = Admission {
             people: rules.people(),
