@@ -152,8 +152,8 @@ pub enum FoundCall {
 
 /// Returns the answers of an accepted form, JSON.
 pub fn content_json(outcome: &Outcome) -> Option<String> {
-    let answers = outcome.answers()?;
-    Some(answers.to_value().to_string())
+    let answers = serde_json::to_string(outcome.answers()?);
+    Some(answers.expect("checked values, written to memory"))
 }
 
 /// Returns an `ElicitResult`, JSON.

@@ -57,8 +57,8 @@ impl Record {
 
     fn call_key(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> String {
         let key = &self.keys.identity;
-        let scope = who.scope(key, info);
-        key.hash("call", &[scope.as_bytes(), digest.as_bytes()])
+        let scope = self.scopes.of(key, who, info);
+        key.hash("call", &[scope.hash.as_bytes(), digest.as_bytes()])
     }
 
     /// Returns whether this call may be found: [`Record::find_call`] tells.

@@ -109,7 +109,9 @@ impl Record {
     }
 
     fn new_row(&self, who: &SessionIdentity, asked: &NewQuestion) -> Result<Row, RecordError> {
-        let binding = who.binding(&self.keys.identity, asked)?;
+        let key = &self.keys.identity;
+        let scope = self.scopes.of(key, who, asked.server_info.as_deref());
+        let binding = scope.binding(key, asked)?;
         let id = encryption::random_id()?;
         let calling = asked.call.as_ref();
         let arguments = self.sealed_arguments(&id, asked)?;
@@ -120,7 +122,7 @@ impl Record {
             lifecycle: Lifecycle::ask(self.now(), Some(asked.until))
                 .deliverable_within(self.retention.answers),
             body: Arc::new(Body {
-                server: who.server.shown_name(asked.server_info.as_deref()),
+                server: scope.server_name.clone(),
                 address: (!who.server.is_named).then(|| who.server.address.clone()),
                 principal: who.caller.clone(),
                 mode: asked.request.mode(),

@@ -2,8 +2,9 @@
 //! that the record and the audit tell two of them apart without saying what they are.
 
 use mcp_elicit_core::question::NewQuestion;
-use mcp_elicit_core::wire::members::{Members, raw_text};
+use mcp_elicit_core::wire::members::{Members, quoted};
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -13,6 +14,7 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
 use super::encryption;
+use crate::scopes::Scope;
 use crate::state_file;
 
 const KEY: usize = 32;
@@ -114,19 +116,16 @@ impl IdentityKey {
 }
 
 impl ServerIdentity {
-    /// Returns the name for people: the operator's, else what the server calls itself, else its program's or host's.
-    pub fn shown_name(&self, server_info: Option<&str>) -> String {
-        if self.is_named {
-            return self.name.clone();
-        }
-        let reported = server_info.and_then(|info| text_of(&info_members(info)?, "name"));
+    /// Returns the name for people: the operator's, else the one that the server reports, else its program's or host's.
+    fn shown_name(&self, reported: Option<String>) -> String {
+        let reported = reported.filter(|_| !self.is_named);
         reported.unwrap_or_else(|| self.name.clone())
     }
 }
 
 impl SessionIdentity {
-    /// Returns what binds calls of this caller to this server, which calls itself so.
-    pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
+    /// Returns what binds calls of this caller to this server, which says this of itself.
+    pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> Scope {
         let members = server_info.and_then(info_members);
         let info = |name| members.as_ref().and_then(|members| text_of(members, name));
         let (name, version) = (info("name"), info("version"));
@@ -136,19 +135,23 @@ impl SessionIdentity {
             name.as_deref().unwrap_or_default().as_bytes(),
             version.as_deref().unwrap_or_default().as_bytes(),
         ];
-        key.hash("binding", &parts)
+        Scope {
+            hash: key.hash("binding", &parts),
+            server_name: self.server.shown_name(name),
+        }
     }
+}
 
+impl Scope {
     /// Returns what finds the same question of the same call again; random where it is not known which call asks.
     pub(super) fn binding(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
         if asked.is_ambiguous() {
             return encryption::random_id();
         }
-        let scope = self.scope(key, asked.server_info.as_deref());
         let call = asked.call.as_ref();
         let digest = call.map_or("", |calling| calling.digest.as_str());
         let question = question_text(&asked.request);
-        let mut parts = vec![scope.as_bytes(), digest.as_bytes(), question.as_bytes()];
+        let mut parts = vec![self.hash.as_bytes(), digest.as_bytes(), question.as_bytes()];
         // Asked under another rule, it is another question: nobody's answer counts for people who were not asked.
         parts.extend(asked.team.iter().map(|team| team.rule_digest.as_bytes()));
         Ok(key.hash("question", &parts))
@@ -157,30 +160,23 @@ impl SessionIdentity {
 
 /// The params as the newest revision says them, which is how a question is kept.
 pub(super) fn params_of(request: &ElicitRequest) -> String {
-    match request.to_raw_params(Revision::LATEST) {
-        Ok(params) => params.get().to_owned(),
-        Err(_) => String::from("{}"),
-    }
+    let params = request.to_params_text(Revision::LATEST);
+    params.unwrap_or_else(|_| String::from("{}"))
 }
 
 /// Returns the members of what is asked, as JSON and in the order of their names, without those that differ each time the same
 /// question is asked.
 fn question_text(request: &ElicitRequest) -> String {
-    let (message, mode) = (
-        raw_text(request.message()),
-        raw_text(request.mode().as_str()),
-    );
+    let (message, mode) = (quoted(request.message()), quoted(request.mode().as_str()));
     let (asked, value) = match request {
-        ElicitRequest::Form { schema, .. } => ("requestedSchema", schema.clone()),
-        ElicitRequest::Url { url, .. } => ("url", raw_text(url)),
+        ElicitRequest::Form { schema, .. } => ("requestedSchema", Cow::Borrowed(schema.get())),
+        ElicitRequest::Url { url, .. } => ("url", Cow::Owned(quoted(url))),
     };
-    let mut text = String::new();
-    for (name, value) in [("message", message), ("mode", mode), (asked, value)] {
-        for part in [name, value.get()] {
-            text.push_str(&part.len().to_string());
-            text.push(':');
-            text.push_str(part);
-        }
+    let mut text = String::with_capacity(message.len() + value.len() + 64);
+    for part in ["message", &message, "mode", &mode, asked, &value] {
+        text.push_str(&part.len().to_string());
+        text.push(':');
+        text.push_str(part);
     }
     text
 }
@@ -268,10 +264,10 @@ mod tests {
             address: "npx -y files".to_owned(),
             key: "k".to_owned(),
         };
-        let info = Some(r#"{"name":"files","version":"1"}"#);
-        assert_eq!(server.shown_name(info), "files");
+        let info = || Some("files".to_owned());
+        assert_eq!(server.shown_name(info()), "files");
         assert_eq!(server.shown_name(None), "npx");
         server.is_named = true;
-        assert_eq!(server.shown_name(info), "npx");
+        assert_eq!(server.shown_name(info()), "npx");
     }
 }

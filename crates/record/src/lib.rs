@@ -23,6 +23,7 @@
 //! | `parsed` | questions, each parsed once |
 //! | [`principal`] | the names of callers |
 //! | [`identity`] | whose a question is: server, caller, call and question |
+//! | `scopes` | what binds calls of a caller to a server, each computed once |
 //! | [`audit`] | what happened, as a chain |
 //! | [`key_files`] | the keys in the state folder, and what a lost one means |
 //! | [`encryption`] | values, unreadable while they wait |
@@ -51,6 +52,7 @@ mod presence;
 pub mod principal;
 pub mod refusals;
 mod row;
+mod scopes;
 pub mod state_file;
 pub mod store;
 mod submit;
@@ -83,6 +85,7 @@ pub use parsed::{ParsedBody, ParsedQuestion};
 use presence::Presence;
 pub use presence::lock_file::LockFile;
 use refusals::RefusalsOfEach;
+use scopes::Scopes;
 
 /// Why the record could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -220,6 +223,7 @@ pub struct Record {
     in_transit: Mutex<HashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
     parsed: ParsedQuestions,
+    scopes: Scopes,
     /// Calls that nobody waits for, by their ids in the record.
     unattended: Mutex<HashMap<String, calls::Unattended>>,
     unattended_count: AtomicUsize,
@@ -249,6 +253,7 @@ impl Record {
             in_transit: Mutex::default(),
             drafts: Mutex::default(),
             parsed: ParsedQuestions::default(),
+            scopes: Scopes::default(),
             unattended: Mutex::default(),
             unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,

@@ -27,9 +27,10 @@ impl Form {
     /// # Errors
     /// [`UnsupportedForm`] for several choices on 2025-06-18.
     pub fn emit(&self, revision: Revision) -> Result<Value, UnsupportedForm> {
+        self.check_words(revision)?;
         let mut properties = Map::with_capacity(self.fields.len());
         for field in &self.fields {
-            properties.insert(field.name.to_string(), emit_field(field, revision)?);
+            properties.insert(field.name.to_string(), emit_field(field, revision));
         }
         let mut out = Emit(Map::new());
         out.put("type", "object");
@@ -48,9 +49,26 @@ impl Form {
         }
         Ok(Value::Object(out.0))
     }
+
+    /// Checks that a revision has words for the form, as [`emit`](Self::emit) does.
+    ///
+    /// # Errors
+    /// [`UnsupportedForm`] for several choices on 2025-06-18.
+    pub fn check_words(&self, revision: Revision) -> Result<(), UnsupportedForm> {
+        let has_no_words = |field: &&Field| {
+            revision == Revision::V2025_06_18 && matches!(field.kind, Kind::Choices(_))
+        };
+        match self.fields.iter().find(has_no_words) {
+            Some(field) => Err(UnsupportedForm {
+                field: field.name.to_string(),
+                revision,
+            }),
+            None => Ok(()),
+        }
+    }
 }
 
-fn emit_field(field: &Field, revision: Revision) -> Result<Value, UnsupportedForm> {
+fn emit_field(field: &Field, revision: Revision) -> Value {
     let mut out = Emit(Map::new());
     out.put(
         "type",
@@ -69,15 +87,9 @@ fn emit_field(field: &Field, revision: Revision) -> Result<Value, UnsupportedFor
         Kind::Number(number) | Kind::Integer(number) => number.emit(&mut out),
         Kind::Boolean(boolean) => boolean.emit(&mut out),
         Kind::Choice(choice) => choice.emit(revision, &mut out),
-        Kind::Choices(_) if revision == Revision::V2025_06_18 => {
-            return Err(UnsupportedForm {
-                field: field.name.to_string(),
-                revision,
-            });
-        }
         Kind::Choices(choices) => choices.emit(&mut out),
     }
-    Ok(Value::Object(out.0))
+    Value::Object(out.0)
 }
 
 /// As the requestedSchema of the newest revision, which has words for every form.

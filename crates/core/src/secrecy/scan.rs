@@ -1,7 +1,7 @@
 //! From a text to what it asks for. A secret counts where it is what the text is about: "GitHub API key" is one,
 //! "name of the API key" and "API key rotation interval" are not.
 
-use super::terms::{self, Term};
+use super::terms::{self, Lists, Term};
 use super::words::{folded, undisguised_words, words};
 use super::{Confidence, CredentialKind};
 
@@ -93,10 +93,11 @@ impl Scan {
         let mut at = 0;
         while at < words.len() {
             let Some((term, length, plural)) = term_at(words, at) else {
-                if terms::is_denying(&words[at]) {
+                let lists = terms::lists(&words[at]);
+                if lists.is_denying() {
                     return;
                 }
-                clause.pass(&words[at]);
+                clause.pass(lists);
                 at += 1;
                 continue;
             };
@@ -145,14 +146,14 @@ impl Scan {
 
 impl Clause<'_> {
     /// Goes past a word that is not a term.
-    fn pass(&mut self, word: &str) {
-        if terms::is_asking(word) {
+    fn pass(&mut self, word: Lists) {
+        if word.is_asking() {
             (self.open, self.intent, self.lead) = (true, Intent::Asked, 0);
-        } else if terms::is_own(word) {
+        } else if word.is_own() {
             self.intent = self.intent.max(Intent::Owned);
-        } else if terms::is_turning(word) {
+        } else if word.is_turning() {
             self.open = false;
-        } else if !terms::is_ending(word) {
+        } else if !word.is_ending() {
             self.lead += 1;
             if self.style != Style::Label && self.lead > LEAD {
                 self.open = false;
@@ -166,7 +167,7 @@ impl Clause<'_> {
             .checked_sub(1)
             .map(|before| self.words[before].as_str())
             .unwrap_or_default();
-        if terms::is_another(before) {
+        if terms::lists(before).is_another() {
             return None;
         }
         let mut level = term.level;
@@ -176,13 +177,14 @@ impl Clause<'_> {
         }
         let mut unknown = plural;
         for word in rest {
-            if terms::is_about(word) {
+            let lists = terms::lists(word);
+            if lists.is_about() {
                 return None;
             }
-            if terms::is_turning(word) || terms::is_ending(word) || terms::is_asking(word) {
+            if lists.is_turning() || lists.is_ending() || lists.is_asking() {
                 break;
             }
-            unknown |= !terms::is_qualifier(word) && word.parse::<u32>().is_err();
+            unknown |= !lists.is_qualifier() && word.parse::<u32>().is_err();
         }
         let enough = if self.style == Style::Message {
             Intent::Asked
@@ -202,13 +204,17 @@ impl Clause<'_> {
 
 /// Returns whether a sentence goes on to tell something of what was named.
 fn only_tells(rest: &[String]) -> bool {
-    rest.iter().any(|word| terms::is_telling(word))
-        && !rest.iter().any(|word| terms::is_needed(word))
+    rest.iter().any(|word| terms::lists(word).is_telling())
+        && !rest.iter().any(|word| terms::lists(word).is_needed())
 }
 
 /// The longest term that begins at a word, how many words it has, and whether it is a plural.
 fn term_at(words: &[String], at: usize) -> Option<(Term, usize, bool)> {
     let rest = &words[at..];
+    let ending = || terms::glued_ending(&rest[0]).map(|term| (term, 1, false));
+    if !terms::may_begin(rest.iter().flat_map(|word| word.bytes())) {
+        return ending();
+    }
     let letters = rest
         .iter()
         .take(LETTERS)
@@ -226,7 +232,7 @@ fn term_at(words: &[String], at: usize) -> Option<(Term, usize, bool)> {
             .map(|(term, plural)| (term, index + 1, plural))
             .or(longest);
     }
-    longest.or_else(|| terms::glued_ending(&rest[0]).map(|term| (term, 1, false)))
+    longest.or_else(ending)
 }
 
 /// `p4ssw0rd` read as it is meant; `None` without a digit among letters.
@@ -234,17 +240,11 @@ fn unleeted(word: &str) -> Option<String> {
     let mixed = word.bytes().any(|byte| byte.is_ascii_digit())
         && word.bytes().any(|byte| byte.is_ascii_alphabetic());
     mixed.then(|| {
-        word.chars()
-            .map(|c| match c {
-                '0' => 'o',
-                '1' => 'i',
-                '3' => 'e',
-                '4' => 'a',
-                '5' => 's',
-                '7' => 't',
-                other => other,
-            })
-            .collect()
+        let meant = |c: char| match u8::try_from(c) {
+            Ok(byte) if c.is_ascii() => char::from(terms::letter_meant(byte)),
+            _ => c,
+        };
+        word.chars().map(meant).collect()
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{Confidence, CredentialKind};
 
@@ -182,8 +182,26 @@ const SERVICES: &str = "airtable anthropic asana aws azure bitbucket circleci cl
     dropbox figma gcp github gitlab google grafana heroku hf hubspot huggingface jira linear linkedin mailgun netlify notion npm openai \
     pypi salesforce sendgrid sentry shopify slack stripe supabase telegram terraform trello twilio vault vercel zoom";
 
+/// The last part of the name of a service's key.
+const SERVICE_SECRETS: [(&str, CredentialKind); 3] = [
+    ("token", CredentialKind::Token),
+    ("pat", CredentialKind::Token),
+    ("secret", CredentialKind::ApiKey),
+];
 /// Endings of one word that leave no doubt: `dbpassword`, `Datenbankpasswort`.
-const ENDINGS: &str = "password passwort kennwort passwd passphrase apikey clientsecret accesstoken privatekey wachtwoord contrasena";
+const ENDINGS: [&str; 11] = [
+    "password",
+    "passwort",
+    "kennwort",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "clientsecret",
+    "accesstoken",
+    "privatekey",
+    "wachtwoord",
+    "contrasena",
+];
 
 /// After a term: the field is about the secret, and does not hold it ("token limit", "password policy").
 const ABOUT: &str = "change frequency limit limits count counts length size sizes policy policies strength rule rules type types kind format name \
@@ -259,6 +277,59 @@ static LONGEST: LazyLock<usize> = LazyLock::new(|| {
         .unwrap_or_default()
 });
 
+/// The first bytes of all terms, of which no term has fewer.
+const START: usize = 3;
+
+/// The places of the first bytes of a term: five bits of each.
+const STARTS: usize = 1 << (5 * START);
+
+/// A bit for each place that a term begins with. Others share it; one without it begins no term.
+static STARTS_OF_TERMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let mut bits = vec![0; STARTS / 64];
+    let mut add = |term: &str| {
+        if let Some(place) = place_of(term.bytes()) {
+            bits[place / 64] |= 1 << (place % 64);
+        }
+    };
+    WORDS.keys().copied().for_each(&mut add);
+    for service in SERVICES.split_whitespace() {
+        for (ending, _) in SERVICE_SECRETS {
+            add(&[service, ending].concat());
+        }
+    }
+    bits
+});
+
+fn place_of(bytes: impl Iterator<Item = u8>) -> Option<usize> {
+    let (mut place, mut count) = (0, 0);
+    for byte in bytes.take(START) {
+        place = place << 5 | usize::from(byte & 0x1f);
+        count += 1;
+    }
+    (count == START).then_some(place)
+}
+
+/// Returns `false` where no term begins with these bytes, neither as they are nor with digits read as letters.
+pub(super) fn may_begin(bytes: impl Iterator<Item = u8> + Clone) -> bool {
+    let has = |place: Option<usize>| {
+        place.is_some_and(|place| STARTS_OF_TERMS[place / 64] >> (place % 64) & 1 == 1)
+    };
+    has(place_of(bytes.clone())) || has(place_of(bytes.map(letter_meant)))
+}
+
+/// Returns the letter that a digit stands for in `p4ssw0rd`; any other byte as it is.
+pub(super) const fn letter_meant(byte: u8) -> u8 {
+    match byte {
+        b'0' => b'o',
+        b'1' => b'i',
+        b'3' => b'e',
+        b'4' => b'a',
+        b'5' => b's',
+        b'7' => b't',
+        other => other,
+    }
+}
+
 /// Returns whether these joined words are short enough to be a term.
 pub(super) fn may_match(joined: &str) -> bool {
     joined.len() <= *LONGEST + 2
@@ -284,14 +355,10 @@ pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
 }
 
 fn service_term(joined: &str) -> Option<Term> {
-    let (service, secret) = [
-        ("token", CredentialKind::Token),
-        ("pat", CredentialKind::Token),
-        ("secret", CredentialKind::ApiKey),
-    ]
-    .into_iter()
-    .find_map(|(ending, secret)| Some((joined.strip_suffix(ending)?, secret)))?;
-    is_service(service).then_some(Term {
+    let (service, secret) = SERVICE_SECRETS
+        .into_iter()
+        .find_map(|(ending, secret)| Some((joined.strip_suffix(ending)?, secret)))?;
+    lists(service).is_service().then_some(Term {
         secret,
         level: Confidence::Certain,
     })
@@ -300,7 +367,7 @@ fn service_term(joined: &str) -> Option<Term> {
 /// The term with which one long word ends.
 pub(super) fn glued_ending(word: &str) -> Option<Term> {
     ENDINGS
-        .split_whitespace()
+        .into_iter()
         .find(|ending| word.len() > ending.len() && word.ends_with(ending))
         .and_then(term)
         .map(|(term, _)| term)
@@ -317,34 +384,78 @@ pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
     })
 }
 
-/// A list of words, ready to be asked.
-struct Words(LazyLock<FxHashSet<&'static str>>);
+/// The lists that a word stands in.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lists(u16);
 
-impl Words {
-    fn has(&self, word: &str) -> bool {
-        self.0.contains(word)
+static LISTS: LazyLock<FxHashMap<&'static str, Lists>> = LazyLock::new(|| {
+    let mut lists: FxHashMap<&'static str, Lists> = FxHashMap::default();
+    for (bit, words) in ALL_LISTS {
+        for word in words.split_whitespace() {
+            lists.entry(word).or_default().0 |= bit;
+        }
     }
+    lists
+});
+
+/// Returns the lists that a word stands in.
+pub(super) fn lists(word: &str) -> Lists {
+    LISTS.get(word).copied().unwrap_or_default()
 }
 
 macro_rules! lists {
-    ($($name:ident: $list:ident;)*) => {
-        $(pub(super) fn $name(word: &str) -> bool {
-            static LIST: Words = Words(LazyLock::new(|| $list.split_whitespace().collect()));
-            LIST.has(word)
-        })*
+    ($($name:ident: $list:ident, $bit:literal;)*) => {
+        const ALL_LISTS: &[(u16, &str)] = &[$((1 << $bit, $list)),*];
+
+        impl Lists {
+            $(pub(super) const fn $name(self) -> bool {
+                self.0 & 1 << $bit != 0
+            })*
+        }
     };
 }
 
 lists! {
-    is_service: SERVICES;
-    is_about: ABOUT;
-    is_another: ANOTHER;
-    is_qualifier: QUALIFIERS;
-    is_asking: ASKING;
-    is_own: OWN;
-    is_telling: TELLING;
-    is_needed: NEEDED;
-    is_turning: TURNING;
-    is_ending: ENDING;
-    is_denying: DENYING;
+    is_service: SERVICES, 0;
+    is_about: ABOUT, 1;
+    is_another: ANOTHER, 2;
+    is_qualifier: QUALIFIERS, 3;
+    is_asking: ASKING, 4;
+    is_own: OWN, 5;
+    is_telling: TELLING, 6;
+    is_needed: NEEDED, 7;
+    is_turning: TURNING, 8;
+    is_ending: ENDING, 9;
+    is_denying: DENYING, 10;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_term_may_begin_where_it_stands() {
+        let services = SERVICES
+            .split_whitespace()
+            .flat_map(|service| SERVICE_SECRETS.map(|(ending, _)| [service, ending].concat()));
+        let all: Vec<String> = WORDS
+            .keys()
+            .copied()
+            .map(str::to_owned)
+            .chain(services)
+            .collect();
+        for term in &all {
+            assert!(term.len() >= START, "{term}");
+            assert!(may_begin(term.bytes()), "{term}");
+            let disguised = term.replace('o', "0").replace('a', "4").replace('e', "3");
+            let disguised = disguised
+                .replace('i', "1")
+                .replace('s', "5")
+                .replace('t', "7");
+            assert!(may_begin(disguised.bytes()), "{disguised}");
+        }
+        for other in ["", "a", "pa", "ship", "environment"] {
+            assert!(!may_begin(other.bytes()), "{other}");
+        }
+    }
 }

@@ -58,6 +58,9 @@ fn unstroked(c: char) -> char {
 }
 
 fn cut(text: &str) -> Vec<String> {
+    if text.is_ascii() {
+        return cut_ascii(text);
+    }
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let chars: Vec<char> = text.chars().collect();
@@ -71,6 +74,33 @@ fn cut(text: &str) -> Vec<String> {
         }
     }
     close(&mut word, &mut words);
+    words
+}
+
+/// Does the work of [`cut`] for a text within ASCII, byte by byte.
+fn cut_ascii(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut put = |word: &str| {
+        if !word.is_empty() {
+            words.push(word.to_ascii_lowercase());
+        }
+    };
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if !byte.is_ascii_alphanumeric() {
+            put(&text[start..at]);
+            start = at + 1;
+        } else if byte.is_ascii_uppercase() && at > start {
+            let before = bytes[at - 1];
+            let next_is_small = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+            if !before.is_ascii_uppercase() || next_is_small {
+                put(&text[start..at]);
+                start = at;
+            }
+        }
+    }
+    put(&text[start..]);
     words
 }
 
@@ -154,6 +184,29 @@ mod tests {
         assert_eq!(words("Пароль"), ["пароль"]);
         assert_eq!(words(""), Vec::<String>::new());
         assert_eq!(words("__--"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_text_within_ascii_is_cut_as_any_other() {
+        for text in [
+            "",
+            " ",
+            "githubAPIKey",
+            "APIKey2Go",
+            "a1B2c3",
+            "HTTPServer x",
+            "ABC",
+            "aB-CdE_fG",
+            "X9Y",
+            "9Lives",
+            "-A",
+            "iPhone\tOS\u{7f}x",
+        ] {
+            // A letter of its own, which no other belongs to, makes the text another than ASCII.
+            let mut words = cut(&format!("{text} \u{df}"));
+            assert_eq!(words.pop().as_deref(), Some("\u{df}"));
+            assert_eq!(cut_ascii(text), words, "{text}");
+        }
     }
 
     #[test]

@@ -316,9 +316,23 @@ pub(super) fn is_object(text: &str) -> bool {
         .starts_with('{')
 }
 
-/// A JSON string token.
-pub(super) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Returns the JSON string token of a text.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    push_quoted(&mut quoted, text);
+    quoted
+}
+
+/// Adds the JSON string token of a text.
+pub fn push_quoted(to: &mut String, text: &str) {
+    let is_escaped = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
+    if text.bytes().any(is_escaped) {
+        to.push_str(&serde_json::to_string(text).expect("a text, written to memory"));
+        return;
+    }
+    to.push('"');
+    to.push_str(text);
+    to.push('"');
 }
 
 /// A string as a raw value.
@@ -339,20 +353,27 @@ fn written(value: &serde_json::Value) -> Box<RawValue> {
 pub(super) fn object<'a>(
     members: impl IntoIterator<Item = (&'a str, &'a RawValue)>,
 ) -> Box<RawValue> {
+    raw(object_text(members))
+}
+
+/// Joins members into the text of an object, in their order.
+pub(super) fn object_text<'a>(
+    members: impl IntoIterator<Item = (&'a str, &'a RawValue)>,
+) -> String {
     let mut text = String::from("{");
     for (key, value) in members {
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&quoted(key));
+        push_quoted(&mut text, key);
         text.push(':');
         text.push_str(value.get());
     }
     text.push('}');
-    raw(text)
+    text
 }
 
-fn raw(text: String) -> Box<RawValue> {
+pub(super) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).expect("joined from whole JSON tokens")
 }
 

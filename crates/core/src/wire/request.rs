@@ -158,8 +158,13 @@ impl ElicitRequest {
         })
     }
 
-    /// [`ElicitRequest::to_params`] as text, the schema's bytes untouched.
+    /// [`ElicitRequest::to_params`] as raw JSON, the schema's bytes untouched.
     pub fn to_raw_params(&self, revision: Revision) -> Result<Box<RawValue>, UnsupportedQuestion> {
+        Ok(members::raw(self.to_params_text(revision)?))
+    }
+
+    /// [`ElicitRequest::to_params`] as text, the schema's bytes untouched.
+    pub fn to_params_text(&self, revision: Revision) -> Result<String, UnsupportedQuestion> {
         if !revision.has_mode(self.mode()) {
             return Err(UnsupportedQuestion::UrlMode { revision });
         }
@@ -173,7 +178,7 @@ impl ElicitRequest {
         match self {
             Self::Form { schema, .. } => {
                 params.push(("requestedSchema", schema));
-                Ok(members::object(params))
+                Ok(members::object_text(params))
             }
             Self::Url {
                 url,
@@ -184,7 +189,7 @@ impl ElicitRequest {
                 params.push(("url", &url));
                 let id = url_id(elicitation_id.as_deref(), revision)?;
                 params.extend(id.as_deref().map(|id| ("elicitationId", id)));
-                Ok(members::object(params))
+                Ok(members::object_text(params))
             }
         }
     }

@@ -59,11 +59,16 @@ pub(super) fn is_nearly_bytes(name: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
 /// Does the work of [`is_nearly_bytes`] for a name within ASCII.
 #[inline]
 pub(super) fn is_nearly_ascii(name: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
-    let mut names = names.iter().map(AsRef::as_ref);
-    names.any(|known| name != known && ascii_letters(name).eq(ascii_letters(known)))
+    let mut letters = ascii_letters(name);
+    let (first, rest) = (letters.next(), letters);
+    names.iter().map(AsRef::as_ref).any(|known| {
+        let mut letters = ascii_letters(known);
+        // Nearly all names differ in their first letter.
+        letters.next() == first && name != known && letters.eq(rest.clone())
+    })
 }
 
-fn ascii_letters(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
+fn ascii_letters(name: &[u8]) -> impl Iterator<Item = u8> + Clone + '_ {
     let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
     letters.map(u8::to_ascii_lowercase)
 }

@@ -1,62 +1,93 @@
-//! The text of one entry of the audit, JSON: who, which server and tool, fields' names, outcome and time. Never a value.
+//! The text of one entry of the audit, JSON.
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 use mcp_elicit_core::wire::CallKind;
-use serde::Serialize;
+use mcp_elicit_core::wire::members::push_quoted;
 use serde_json::{Map, Value};
 
 use crate::store::Row;
 
-/// A step of a question as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
-#[derive(Serialize)]
-struct StepEntry<'a> {
-    at: u64,
-    event: &'a str,
-    id: &'a str,
-    server: &'a str,
-    principal: &'a str,
-    mode: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    others: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<&'a str>,
-    /// For a question that the gateway asks before a call.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    approval: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    fields: &'a [String],
-}
-
-/// Returns what the audit says of a step of a question, JSON. It is written for every question: without a tree.
+/// Returns the audit's entry for a step of a question, JSON: who, which server and tool, fields' names, outcome and time. Never a
+/// value. There is one for every step of every question, so it is written without a tree.
 pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
     let team = row.team.as_deref();
-    let entry = StepEntry {
-        at: now.as_millis(),
-        event: event.as_str(),
-        id: &row.id,
-        server: &body.server,
-        principal: &body.principal,
-        mode: body.mode.as_str(),
-        kind: body.kind.map(CallKind::word),
-        target: body.target.as_deref(),
-        others: &body.others,
-        rule: team.map(|team| team.rule.as_str()),
-        approval: team.is_some_and(|team| team.is_approval),
-        by: row.lifecycle.ended_by(),
-        reason: delivery.as_deref().or_else(|| row.lifecycle.reason()),
-        fields: &body.fields,
-    };
-    serde_json::to_string(&entry).expect("texts and a number, written to memory")
+    let mut entry = StepEntry::new(now, event);
+    entry.put("id", &row.id);
+    entry.put("server", &body.server);
+    entry.put("principal", &body.principal);
+    entry.put("mode", body.mode.as_str());
+    entry.put_some("kind", body.kind.map(CallKind::word));
+    entry.put_some("target", body.target.as_deref());
+    entry.put_list("others", &body.others);
+    entry.put_some("rule", team.map(|team| team.rule.as_str()));
+    if team.is_some_and(|team| team.is_approval) {
+        // The gateway asks it, before a call.
+        entry.put_raw("approval", "true");
+    }
+    entry.put_some("by", row.lifecycle.ended_by());
+    let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
+    entry.put_some("reason", reason);
+    entry.put_list("fields", &body.fields);
+    entry.into_text()
+}
+
+/// An entry while it is written, member by member.
+struct StepEntry(String);
+
+impl StepEntry {
+    fn new(now: Timestamp, event: Event) -> Self {
+        // Most are shorter.
+        let mut text = String::with_capacity(512);
+        text.push_str("{\"at\":");
+        text.push_str(&now.as_millis().to_string());
+        let mut entry = Self(text);
+        entry.put("event", event.as_str());
+        entry
+    }
+
+    /// Adds a member with a name that has no escapes, up to its value.
+    fn put_name(&mut self, name: &str) {
+        for part in [",\"", name, "\":"] {
+            self.0.push_str(part);
+        }
+    }
+
+    fn put(&mut self, name: &str, value: &str) {
+        self.put_name(name);
+        push_quoted(&mut self.0, value);
+    }
+
+    fn put_some(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+
+    fn put_raw(&mut self, name: &str, json: &str) {
+        self.put_name(name);
+        self.0.push_str(json);
+    }
+
+    fn put_list(&mut self, name: &str, values: &[String]) {
+        let mut separator = "[";
+        for value in values {
+            if separator == "[" {
+                self.put_name(name);
+            }
+            self.0.push_str(separator);
+            push_quoted(&mut self.0, value);
+            separator = ",";
+        }
+        if separator == "," {
+            self.0.push(']');
+        }
+    }
+
+    fn into_text(self) -> String {
+        self.0 + "}"
+    }
 }
 
 /// Any other entry, being composed.
@@ -176,5 +207,31 @@ impl Details<'_> {
             .with_some("device", self.device)
             .with_some("reason", self.reason)
             .with_some("leftOut", left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row;
+
+    #[test]
+    fn a_step_is_one_line_of_json_with_what_is_known() {
+        let mut open = row::tests::open();
+        let now = Timestamp::from_millis(7);
+        assert_eq!(
+            step_entry(Event::Asked, &open, now),
+            r#"{"at":7,"event":"asked","id":"q","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy"}"#
+        );
+        let body = std::sync::Arc::make_mut(&mut open.body);
+        body.target = Some("a\"b\n\u{1b}\\\u{2028}".to_owned());
+        body.others = vec!["c\td".to_owned(), String::new()];
+        body.fields = vec!["e".to_owned()];
+        let entry = step_entry(Event::Asked, &open, now);
+        let read: Value = serde_json::from_str(&entry).unwrap();
+        assert_eq!(read["target"], "a\"b\n\u{1b}\\\u{2028}");
+        assert_eq!(read["others"], serde_json::json!(["c\td", ""]));
+        assert_eq!(read["fields"], serde_json::json!(["e"]));
+        assert_eq!(read.to_string(), entry, "as any other JSON is written");
     }
 }

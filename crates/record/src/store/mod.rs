@@ -534,7 +534,9 @@ pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> Stri
             for part in parts {
                 mac.update(part);
             }
-            format!("{KEYED}{}", HEXLOWER.encode(&mac.finalize().into_bytes()))
+            let mut hash = KEYED.to_owned();
+            HEXLOWER.encode_append(&mac.finalize().into_bytes(), &mut hash);
+            hash
         }
     }
 }

@@ -67,7 +67,7 @@ impl PushedClient {
 
     /// Returns whether it can be shown a question in this mode.
     pub(super) fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
-        let sayable = form.is_none_or(|form| form.emit(self.revision).is_ok());
+        let sayable = form.is_none_or(|form| form.check_words(self.revision).is_ok());
         self.capability.has(mode) && self.revision.has_mode(mode) && sayable
     }
 
