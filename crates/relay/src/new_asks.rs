@@ -5,8 +5,8 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_core::wire::members::Members;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::attribution::OTHERS;
 use crate::decisions::{Planned, QuestionParts};
@@ -40,7 +40,7 @@ impl Checked {
 }
 
 impl Relay {
-    /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
+    /// Takes in a question of the server. `frame` is its own frame, where it pushed one; `params` is read for members that are unknown here.
     pub(crate) fn open_ask(
         &mut self,
         now: Timestamp,
@@ -48,9 +48,9 @@ impl Relay {
         origin: Origin,
         request: ElicitRequest,
         frame: Option<&str>,
-        params: Option<&RawValue>,
+        params: Option<&Members<'_>>,
     ) -> Result<AskId, ErrorResponse> {
-        let unknown = params.map(UnknownMembers::read).transpose()?;
+        let unknown = params.map(UnknownMembers::of).transpose()?;
         // Asked in one of several calls, it might be asked in the wrong one.
         let nowhere = attribution.is_ambiguous() && self.client.is_asked_in_results();
         if nowhere

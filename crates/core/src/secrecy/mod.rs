@@ -42,11 +42,9 @@ pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
     let ElicitRequest::Form { schema, .. } = request else {
         return inspect(form, message);
     };
-    let heading = |name| members::member(schema, name).and_then(members::text);
-    let headings: Vec<_> = ["title", "description"]
-        .into_iter()
-        .filter_map(heading)
-        .collect();
+    let headings = members::several(schema, ["title", "description"]);
+    let headings = headings.into_iter().flatten().filter_map(members::text);
+    let headings: Vec<_> = headings.collect();
     if headings.is_empty() {
         return inspect(form, message);
     }

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
+use super::frame::{each_key, skip_value, unescaped};
 use super::spelling::is_nearly;
 
 /// A JSON object's members in their order, each value as it was written.
@@ -212,6 +213,25 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
 /// absent.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     find(object, name).last
+}
+
+/// [`member`], for several names in one pass.
+pub(crate) fn several<'a, const N: usize>(
+    object: &'a RawValue,
+    names: [&str; N],
+) -> [Option<&'a RawValue>; N] {
+    let text = object.get();
+    let mut found = [None; N];
+    let _end = each_key(text.as_bytes(), 0, |key, at| {
+        let end = skip_value(text.as_bytes(), at)?;
+        let written = key.contains(&b'\\').then(|| unescaped(key)).flatten();
+        let name = written.as_deref().unwrap_or(key);
+        if let Some(index) = names.iter().position(|known| known.as_bytes() == name) {
+            found[index] = text.get(at..end);
+        }
+        Some(end)
+    });
+    found.map(|value| serde_json::from_str(value?).ok())
 }
 
 /// [`member`], but a duplicate member is a defect. `place` names the object in it.

@@ -78,13 +78,17 @@ impl ElicitRequest {
     /// real servers send it, and url is [`WireError::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25
     /// and passed over on 2026-07-28, which dropped it.
     pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireError> {
-        let members = Members::read(params, "params")?;
+        Self::from_members(&Members::read(params, "params")?, revision)
+    }
+
+    /// [`ElicitRequest::parse`] of the members of the params.
+    pub fn from_members(members: &Members<'_>, revision: Revision) -> Result<Self, WireError> {
         members.refuse_like(&Self::MEMBERS, "params")?;
-        let mode = read_mode(&members)?;
+        let mode = read_mode(members)?;
         if !revision.has_mode(mode) {
             return Err(WireError::ModeNotInRevision { mode, revision });
         }
-        refuse_other_mode(&members, mode)?;
+        refuse_other_mode(members, mode)?;
         let message = members.need_text("message")?.into_owned();
         match mode {
             Mode::Form => {
@@ -99,7 +103,7 @@ impl ElicitRequest {
             Mode::Url => Ok(Self::Url {
                 message,
                 url: members.need_text("url")?.into_owned(),
-                elicitation_id: read_elicitation_id(&members, revision)?,
+                elicitation_id: read_elicitation_id(members, revision)?,
             }),
         }
     }

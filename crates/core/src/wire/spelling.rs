@@ -59,12 +59,15 @@ pub(super) fn is_nearly_bytes(name: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
 /// Does the work of [`is_nearly_bytes`] for a name within ASCII.
 #[inline]
 pub(super) fn is_nearly_ascii(name: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
+    if names.iter().any(|known| known.as_ref() == name) {
+        return false;
+    }
     let mut letters = ascii_letters(name);
     let (first, rest) = (letters.next(), letters);
     names.iter().map(AsRef::as_ref).any(|known| {
         let mut letters = ascii_letters(known);
         // Nearly all names differ in their first letter.
-        letters.next() == first && name != known && letters.eq(rest.clone())
+        letters.next() == first && letters.eq(rest.clone())
     })
 }
 

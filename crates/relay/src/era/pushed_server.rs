@@ -112,11 +112,14 @@ impl Relay {
             return;
         }
         let revision = self.server.revision_or_latest();
-        let params = frame.params();
-        let request = match params {
-            Some(params) => ElicitRequest::parse(params, revision),
+        let params = match frame.part(FramePart::Params) {
+            Some(params) => Members::read_text(params, "params"),
             None => Err(WireError::Missing { member: "params" }),
         };
+        let request = params
+            .as_ref()
+            .map_err(WireError::clone)
+            .and_then(|params| ElicitRequest::from_members(params, revision));
         let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
         if let Ok(request) = &request {
             self.seen_asking(&attribution.candidates(), request.mode());
@@ -131,7 +134,7 @@ impl Relay {
                     origin,
                     request,
                     Some(frame.text()),
-                    params,
+                    params.as_ref().ok(),
                 )
             });
         if let Err(refusal) = asked {

@@ -180,10 +180,11 @@ impl Relay {
         for (name, request) in required.requests.iter().flatten() {
             let entry = match request {
                 InputRequest::Elicit(request) => {
-                    let raw = asked
+                    let params = asked
                         .as_ref()
                         .and_then(|asked| asked.get(name))
-                        .and_then(|request| members::member(request, "params"));
+                        .and_then(|request| members::member(request, "params"))
+                        .and_then(|params| Members::read(params, "params").ok());
                     let origin = Origin::Round {
                         entry: name.clone(),
                     };
@@ -193,7 +194,7 @@ impl Relay {
                         origin,
                         request.clone(),
                         None,
-                        raw,
+                        params.as_ref(),
                     )?)
                 }
                 InputRequest::Other { method, raw } => {

@@ -27,6 +27,23 @@ fn members_keep_order_and_bytes() {
 }
 
 #[test]
+fn several_members_are_those_that_are_found_one_by_one() {
+    for text in [
+        r#"{ "b" : 1.0 , "\u0061": {"b":2},"c":[1e-7 , {"x":null}], "b":"x\"}" }"#,
+        r#" {"a":{"a":1},"b":null}"#,
+        "{}",
+        "[1]",
+        "7",
+    ] {
+        let object = raw_json(text);
+        let names = ["a", "b", "z"];
+        let one_by_one = names.map(|name| member(&object, name).map(RawValue::get));
+        let found = several(&object, names).map(|value| value.map(RawValue::get));
+        assert_eq!(found, one_by_one, "{text}");
+    }
+}
+
+#[test]
 fn a_duplicate_member_is_a_defect_however_spelled() {
     let duplicate = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
     assert_eq!(
