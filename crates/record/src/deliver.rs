@@ -4,11 +4,11 @@
 //! the transport reports afterwards comes here, and only then does the audit say that it was delivered. Until then the value is
 //! kept: in the store, or, where it never was there, in this process ([`InTransit`]).
 
-use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::result_json;
+use rustc_hash::FxHashMap;
 
 use super::known::KnownRow;
 use super::row::{RowChange, Values};
@@ -55,7 +55,7 @@ impl Taken {
 }
 
 impl Record {
-    pub(super) fn in_transit(&self) -> MutexGuard<'_, HashMap<String, InTransit>> {
+    pub(super) fn in_transit(&self) -> MutexGuard<'_, FxHashMap<String, InTransit>> {
         self.in_transit
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

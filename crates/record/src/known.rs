@@ -109,13 +109,10 @@ impl KnownRow {
 
     /// Makes a change here; `false` where nothing changed.
     pub(super) fn step(&mut self, change: &RowChange, now: Timestamp) -> Result<bool, Rejected> {
-        let stepped = self.row.clone().step(change, now)?;
-        let is_changed = stepped.is_changed();
-        if is_changed {
-            self.row = stepped.row;
-            self.audit.extend(stepped.audit);
-        }
-        Ok(is_changed)
+        let seen = self.row.lifecycle.version();
+        let told = self.row.step_in_place(change, now)?;
+        self.audit.extend(told);
+        Ok(self.row.lifecycle.version() != seen)
     }
 
     /// A person acted.
@@ -241,13 +238,17 @@ impl Record {
             return;
         }
         // Under the lock, which keeps the order. No value is in it.
-        self.store
-            .queue_behind(known.clone().write(Durability::Committed));
-        if known.row.lifecycle.is_open() {
+        let ahead = if known.row.lifecycle.is_open() {
+            let open = known.clone();
             known.audit.clear();
             known.written = Some(known.row.lifecycle.version());
+            Some(open)
         } else {
-            live.remove(id);
+            live.remove(id)
+                .and_then(|live| live.known.map(|known| *known))
+        };
+        if let Some(known) = ahead {
+            self.store.queue_behind(known.write(Durability::Committed));
         }
         drop(live);
         self.changed();

@@ -69,6 +69,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::lifecycle::Timestamp;
+use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
@@ -218,9 +219,10 @@ pub struct Record {
     /// `true` if each session here delivers an answer that is held for it, or writes it.
     sessions_deliver: bool,
     clock: fn() -> Timestamp,
-    live: Mutex<HashMap<String, Live>>,
+    /// Ids of the record are random: nobody chooses which of them meet.
+    live: Mutex<FxHashMap<String, Live>>,
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
-    in_transit: Mutex<HashMap<String, InTransit>>,
+    in_transit: Mutex<FxHashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
     parsed: ParsedQuestions,
     scopes: Scopes,
@@ -347,7 +349,7 @@ impl Record {
         &self.counters
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Live>> {
+    fn live(&self) -> MutexGuard<'_, FxHashMap<String, Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -131,25 +131,48 @@ impl RowChange {
 impl Row {
     /// Returns the row after this change.
     pub(crate) fn step(self, change: &RowChange, now: Timestamp) -> Result<Stepped, Rejected> {
-        if self.team.is_some() && change.is_act() {
-            // People answer what a rule addresses to them, each act judged by its plan.
-            return Err(Rejected::Over);
-        }
+        self.refuse_unjudged(change)?;
         self.step_judged(change, now)
     }
 
     /// Returns the same for an act that its plan permits, where a rule speaks of the question.
     pub(crate) fn step_judged(
-        self,
+        mut self,
         change: &RowChange,
         now: Timestamp,
     ) -> Result<Stepped, Rejected> {
         let seen = self.lifecycle.version();
-        let mut next = Stepped {
+        let Told { audit, durability } = self.change(change, now)?;
+        Ok(Stepped {
             row: self,
             seen,
-            audit: Vec::new(),
-            durability: Durability::Committed,
+            audit,
+            durability,
+        })
+    }
+
+    /// Changes the row, and returns the audit's entries; a change that is rejected leaves it as it is.
+    pub(crate) fn step_in_place(
+        &mut self,
+        change: &RowChange,
+        now: Timestamp,
+    ) -> Result<Vec<String>, Rejected> {
+        self.refuse_unjudged(change)?;
+        Ok(self.change(change, now)?.audit)
+    }
+
+    /// People answer what a rule addresses to them, each act judged by its plan.
+    fn refuse_unjudged(&self, change: &RowChange) -> Result<(), Rejected> {
+        if self.team.is_some() && change.is_act() {
+            return Err(Rejected::Over);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, change: &RowChange, now: Timestamp) -> Result<Told, Rejected> {
+        let mut next = Step {
+            row: self,
+            told: Told::default(),
         };
         match change {
             RowChange::Step {
@@ -171,7 +194,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.tell(Event::DeliveryFailed, now);
                 next.keep_or_lapse(restored.as_ref(), now);
-                next.durability = Durability::Flushed;
+                next.told.durability = Durability::Flushed;
             }
             RowChange::Doubt { why } => {
                 let why = why.clone();
@@ -179,7 +202,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.erase();
                 next.tell(Event::InDoubt, now);
-                next.durability = Durability::Flushed;
+                next.told.durability = Durability::Flushed;
             }
             RowChange::Adopt { owner } => {
                 next.row.owner.clone_from(owner);
@@ -188,18 +211,35 @@ impl Row {
                 next.row.lifecycle = next.row.lifecycle.renewed();
             }
         }
-        Ok(next)
+        Ok(next.told)
     }
 }
 
-impl Stepped {
+/// What follows from a change beside the row.
+#[derive(Default)]
+struct Told {
+    /// The audit's entries, in order.
+    audit: Vec<String>,
+    /// The failure that the write must survive.
+    durability: Durability,
+}
+
+/// A change that is being made. What rejects it does so before anything of the row has changed.
+struct Step<'a> {
+    row: &'a mut Row,
+    told: Told,
+}
+
+impl Step<'_> {
     fn advance(&mut self, transition: &Transition, now: Timestamp) -> Result<(), Rejected> {
         self.row.lifecycle = self.row.lifecycle.step(transition, now)?;
         Ok(())
     }
 
     fn tell(&mut self, event: Event, now: Timestamp) {
-        self.audit.push(audit::step_entry(event, &self.row, now));
+        self.told
+            .audit
+            .push(audit::step_entry(event, self.row, now));
     }
 
     fn erase(&mut self) {
@@ -213,8 +253,9 @@ impl Stepped {
         content: Option<&Vec<u8>>,
         now: Timestamp,
     ) -> Result<(), Rejected> {
+        let seen = self.row.lifecycle.version();
         self.advance(transition, now)?;
-        if !self.is_changed() {
+        if self.row.lifecycle.version() == seen {
             return Ok(());
         }
         match transition {
@@ -249,7 +290,7 @@ impl Stepped {
         }
         // A person's answer, and its delivery, survive a loss of power.
         if self.row.lifecycle.delivery().is_some() {
-            self.durability = Durability::Flushed;
+            self.told.durability = Durability::Flushed;
         }
         Ok(())
     }

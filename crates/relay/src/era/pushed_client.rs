@@ -190,7 +190,7 @@ impl Relay {
         let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
             // An error: the client could not ask. That is not an answer of a person's.
-            self.pass_on_error(now, key, frame.text());
+            self.pass_on_error(now, key, frame);
             return;
         };
         let checked = ElicitResult::parse(result, question.request().mode())
@@ -207,7 +207,7 @@ impl Relay {
                     }
                     _ => None,
                 };
-                let as_it_is = server_id.map(|id| with_same_id(frame.text(), &id).into());
+                let as_it_is = server_id.map(|id| with_same_id(frame, &id).into());
                 let reply = (!dropped).then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
@@ -227,8 +227,8 @@ impl Relay {
         }
     }
 
-    fn pass_on_error(&mut self, now: Timestamp, key: AskId, text: &str) {
-        let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
+    fn pass_on_error(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
+        let code = Envelope::parse_within(frame.text().as_bytes(), usize::MAX)
             .ok()
             .and_then(|all| all.error_code());
         let revision = self.server.revision_or_latest();
@@ -244,7 +244,7 @@ impl Relay {
             });
         if let Some(id) = server_id {
             self.drop_question(key, Ending::ClientFailed);
-            self.tell_server(with_same_id(text, &id), None);
+            self.tell_server(with_same_id(frame, &id), None);
         } else {
             self.question_fails(
                 now,
@@ -286,11 +286,10 @@ impl Relay {
 }
 
 /// The client's response under the server's id, which the client may know by another.
-fn with_same_id(text: &str, id: &Id) -> String {
-    let known = FrameIndex::at(text.as_bytes()).and_then(|index| index.id_in(text.as_bytes()));
-    match known {
-        Some(known) if known == *id => text.to_owned(),
-        _ => frame_edit::with_id(text, id),
+fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
+    match frame.id() {
+        Some(known) if known == *id => frame.text().to_owned(),
+        _ => frame_edit::with_id(frame.text(), id),
     }
 }
 

@@ -111,11 +111,14 @@ struct Chain<'a> {
 
 impl Chain<'_> {
     fn add(&mut self, step: &Transaction<'_>, entries: &[String]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let mut insert = step.prepare_cached(INSERT_LINK)?;
         for entry in entries {
             self.number += 1;
             self.hash = chained(self.key, &self.hash, entry);
-            let link = (self.number, entry, &self.hash);
-            step.prepare_cached(INSERT_LINK)?.execute(link)?;
+            insert.execute((self.number, entry, &self.hash))?;
         }
         Ok(())
     }
