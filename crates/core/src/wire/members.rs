@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use super::frame::{each_key, skip_value, unescaped};
+use super::frame::{each_key, skip_string, skip_value, unescaped};
 use super::spelling::is_nearly;
 
 /// A JSON object's members in their order, each value as it was written.
@@ -288,14 +288,20 @@ pub const MAX_DEPTH: usize = 64;
 /// Refuses a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
 pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireError> {
     let mut depth = 0_usize;
-    let mut bytes = value.get().bytes();
-    while let Some(byte) = bytes.next() {
+    let text = value.get().as_bytes();
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
         match byte {
-            b'"' => skip_string(&mut bytes),
+            b'"' => {
+                // A value that is read has whole strings.
+                at = skip_string(text, at).unwrap_or(text.len());
+                continue;
+            }
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        at += 1;
         if depth > MAX_DEPTH {
             return Err(WireError::TooDeep {
                 member,
@@ -304,18 +310,6 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
         }
     }
     Ok(())
-}
-
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => {
-                bytes.next();
-            }
-            b'"' => return,
-            _ => {}
-        }
-    }
 }
 
 /// The text of a JSON string, borrowed where it has no escapes. `None` when the value is not a string.
@@ -345,8 +339,9 @@ pub fn quoted(text: &str) -> String {
 
 /// Adds the JSON string token of a text.
 pub fn push_quoted(to: &mut String, text: &str) {
-    let is_escaped = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
-    if text.bytes().any(is_escaped) {
+    // One pass without branches: hardly any text has such characters.
+    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         to.push_str(&serde_json::to_string(text).expect("a text, written to memory"));
         return;
     }
@@ -380,7 +375,8 @@ pub(super) fn object<'a>(
 pub(super) fn object_text<'a>(
     members: impl IntoIterator<Item = (&'a str, &'a RawValue)>,
 ) -> String {
-    let mut text = String::from("{");
+    let mut text = String::with_capacity(256);
+    text.push('{');
     for (key, value) in members {
         if text.len() > 1 {
             text.push(',');

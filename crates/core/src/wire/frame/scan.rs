@@ -114,7 +114,7 @@ pub(in crate::wire) fn skip_space(text: &[u8], mut at: usize) -> usize {
 }
 
 /// The position behind the string that starts at `at`.
-fn skip_string(text: &[u8], at: usize) -> Option<usize> {
+pub(in crate::wire) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'"') {
         return None;
     }

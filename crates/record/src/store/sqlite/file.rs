@@ -10,7 +10,7 @@ use super::super::{ChainKey, Durability, StoreError};
 use crate::state_file;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -21,6 +21,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../grants.sql"),
     include_str!("../addressed.sql"),
     include_str!("../waiting.sql"),
+    include_str!("../one_trigger.sql"),
 ];
 
 /// The time that a statement waits for another process that writes.
