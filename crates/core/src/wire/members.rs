@@ -339,9 +339,8 @@ pub fn quoted(text: &str) -> String {
 
 /// Adds the JSON string token of a text.
 pub fn push_quoted(to: &mut String, text: &str) {
-    // One pass without branches: hardly any text has such characters.
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
+    let is_escaped = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
+    if text.bytes().any(is_escaped) {
         to.push_str(&serde_json::to_string(text).expect("a text, written to memory"));
         return;
     }

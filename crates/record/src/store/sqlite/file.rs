@@ -21,7 +21,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../grants.sql"),
     include_str!("../addressed.sql"),
     include_str!("../waiting.sql"),
-    include_str!("../one_trigger.sql"),
+    include_str!("../listed.sql"),
 ];
 
 /// The time that a statement waits for another process that writes.
