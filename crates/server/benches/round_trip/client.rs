@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use crate::gateway::{Between, Gateway};
+use crate::gateway::{Between, Middle};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Era {
@@ -161,9 +161,9 @@ pub(crate) async fn connect_as(
     }
 }
 
-/// The same with this gateway between.
+/// The same with this program between.
 pub(crate) async fn connect_through(
-    gateway: &Gateway,
+    middle: Middle<'_>,
     server: &Program,
     era: Era,
     transport: Transport,
@@ -171,13 +171,13 @@ pub(crate) async fn connect_through(
     let person = ScriptedUser::answering(era);
     match transport {
         Transport::Stdio => {
-            let (between, program) = gateway.before(server);
+            let (between, program) = middle.before(server);
             let (client, child) = spawn(person, &program).await;
             Connection::new(client, Server::Child(child), Some(between))
         }
         Transport::Http => {
             let server = server.listen();
-            let (between, url) = gateway.listening_before(&server);
+            let (between, url) = middle.listening_before(&server);
             let client = reach(person, &url).await;
             Connection::new(client, Server::Listening(server), Some(between))
         }

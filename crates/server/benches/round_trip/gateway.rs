@@ -7,43 +7,65 @@ use crate::client::{Era, Transport, connect, connect_through};
 use crate::measure::{self, Effort};
 use crate::{others, server};
 
-/// A program that stands between client and server as anybody would run it, but for the limits on questions.
-pub(crate) struct Gateway(String);
+/// A program that stands between client and server.
+#[derive(Clone, Copy)]
+pub(crate) enum Middle<'a> {
+    /// A gateway, as anybody would run it but for the limits on questions.
+    Gateway(&'a str),
+    /// The byte relay of `mcp-elicit-speed`, which knows nothing of messages: what any gateway costs at least.
+    Relay(&'a str),
+}
 
-/// A gateway that runs, if it was started here, and what it writes to. Both end with it.
+/// A program that runs in between, if it was started here, and what it writes to. Both end with it.
 pub(crate) struct Between {
     _running: Option<Listening>,
     _state: TempDir,
 }
 
-impl Gateway {
-    fn program(&self) -> (TempDir, Program) {
+impl Middle<'_> {
+    fn program(self) -> (TempDir, Program) {
         let state = tempfile::tempdir().expect("a folder for its record");
-        let program = Program::new(&self.0)
-            .with(["gateway", "--pending", "off"])
-            .with(["--questions-per-minute", "off", "--inbox", "127.0.0.1:0"])
-            .with(["--state", &state.path().to_string_lossy()]);
+        let program = match self {
+            Self::Gateway(program) => Program::new(program)
+                .with(["gateway", "--pending", "off"])
+                .with(["--questions-per-minute", "off", "--inbox", "127.0.0.1:0"])
+                .with(["--state", &state.path().to_string_lossy()]),
+            Self::Relay(program) => Program::new(program).with(["relay"]),
+        };
         (state, program)
     }
 
     /// In front of a server on stdio, for the client to start.
-    pub(crate) fn before(&self, server: &Program) -> (Between, Program) {
+    pub(crate) fn before(self, server: &Program) -> (Between, Program) {
         let (state, program) = self.program();
-        let program = program.with(["--"]).with(server.argv());
+        let program = match self {
+            Self::Gateway(_) => program.with(["--"]),
+            Self::Relay(_) => program.with(["stdio"]),
+        };
         let between = Between {
             _running: None,
             _state: state,
         };
-        (between, program)
+        (between, program.with(server.argv()))
     }
 
     /// In front of a server that listens; where it listens itself.
-    pub(crate) fn listening_before(&self, server: &Listening) -> (Between, String) {
+    pub(crate) fn listening_before(self, server: &Listening) -> (Between, String) {
         let (state, program) = self.program();
         let port = free_port();
-        let url = format!("http://127.0.0.1:{port}/mcp");
-        let program = program.with(["--listen", &format!("127.0.0.1:{port}")]);
-        let program = program.with(["--upstream", server.url()]);
+        let (program, path) = match self {
+            Self::Gateway(_) => (
+                program
+                    .with(["--listen", &format!("127.0.0.1:{port}")])
+                    .with(["--upstream", server.url()]),
+                "mcp",
+            ),
+            Self::Relay(_) => {
+                let (host, path) = host_and_path(server.url());
+                (program.with(["http", &port.to_string(), host]), path)
+            }
+        };
+        let url = format!("http://127.0.0.1:{port}/{path}");
         let between = Between {
             _running: Some(program.listen_on(port, url.clone())),
             _state: state,
@@ -52,32 +74,54 @@ impl Gateway {
     }
 }
 
-/// Every server directly and through the gateway, in turn.
-pub(crate) async fn print_table(gateway: &str, effort: Effort) {
-    let gateway = Gateway(gateway.to_owned());
+/// Returns the host and port of an URL, and its path without the first slash.
+fn host_and_path(url: &str) -> (&str, &str) {
+    let rest = url.trim_start_matches("http://");
+    rest.split_once('/').unwrap_or((rest, ""))
+}
+
+/// Every server through the gateway, through the byte relay where there is one, and directly, in turn.
+pub(crate) async fn print_table(gateway: &str, relay: Option<&str>, effort: Effort) {
+    let middles: Vec<Middle<'_>> = [Some(Middle::Gateway(gateway)), relay.map(Middle::Relay)]
+        .into_iter()
+        .flatten()
+        .collect();
     println!("A question that the client answers, through the gateway and directly.\n");
+    let relayed = relay.map_or("", |_| " byte relay | ratio |");
     println!(
-        "| era, transport, server | through, us | directly, us | ratio | through, 64 at once, calls/s | directly | ratio |"
+        "| era, transport, server | directly, us | gateway | ratio |{relayed} directly, 64 at once, calls/s | gateway | ratio |{relayed}"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let columns = 3 + 4 * middles.len();
+    println!("|{}", " --- |".repeat(columns));
     let own = [("mcp-elicit", "ours"), ("rmcp alone", "bare")];
     let own = own.map(|(name, which)| (name, server(which), &Era::ALL[..]));
     let servers: Vec<_> = own.into_iter().chain(others()).collect();
     for era in Era::ALL {
         for transport in Transport::ALL {
             for (name, server, _) in servers.iter().filter(|(.., eras)| eras.contains(&era)) {
-                let pair = [
-                    connect_through(&gateway, server, era, transport).await,
-                    connect(server, era, transport).await,
-                ];
-                let [through, direct] = measure::one_at_a_time(&pair, 1, effort).await;
-                let [through_rate, direct_rate] = measure::many_at_once(&pair, effort).await;
+                let mut ways = vec![connect(server, era, transport).await];
+                for middle in &middles {
+                    ways.push(connect_through(*middle, server, era, transport).await);
+                }
+                let times = measure::one_at_a_time(&ways, 1, effort).await;
+                let rates = measure::many_at_once(&ways, effort).await;
                 println!(
-                    "| {era}, {transport}, {name} | {through:.0} | {direct:.0} | {:.2} | {through_rate:.0} | {direct_rate:.0} | {:.2} |",
-                    through / direct,
-                    through_rate / direct_rate
+                    "| {era}, {transport}, {name} | {} | {} |",
+                    with_ratios(&times),
+                    with_ratios(&rates)
                 );
             }
         }
     }
+}
+
+/// Returns the first figure, and each other with its ratio to it.
+fn with_ratios(figures: &[f64]) -> String {
+    let Some((direct, others)) = figures.split_first() else {
+        return String::new();
+    };
+    let others = others
+        .iter()
+        .map(|figure| format!(" | {figure:.0} | {:.2}", figure / direct));
+    format!("{direct:.0}{}", others.collect::<String>())
 }

@@ -1,7 +1,8 @@
 //! The cost of a question with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
 //!
 //! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look;
-//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead.
+//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead; with `--relay mcp-elicit-speed` too, beside
+//! what a relay of bytes costs.
 //!
 //! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
 //! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
@@ -9,7 +10,7 @@
 //!
 //! - `servers`: ours, and rmcp alone
 //! - `client`: the one client, and how it reaches a server
-//! - `gateway`: the same with a gateway between
+//! - `gateway`: the same with a program between
 //! - `measure`: what is measured
 
 #![expect(
@@ -41,9 +42,15 @@ fn main() {
             } else {
                 Effort::FULL
             };
-            let mut gateway = options.iter().skip_while(|option| **option != "--gateway");
-            match gateway.nth(1) {
-                Some(gateway) => runtime.block_on(gateway::print_table(gateway, effort)),
+            let value = |name: &str| {
+                let mut rest = options.iter().skip_while(|option| **option != name);
+                rest.nth(1).copied()
+            };
+            match value("--gateway") {
+                Some(gateway) => {
+                    let relay = value("--relay");
+                    runtime.block_on(gateway::print_table(gateway, relay, effort));
+                }
                 None => runtime.block_on(print_tables(effort)),
             }
         }
@@ -75,12 +82,14 @@ async fn print_tables(effort: Effort) {
     for era in Era::ALL {
         for transport in Transport::ALL {
             let pair = pair(era, transport).await;
-            let [ours, bare] = measure::one_at_a_time(&pair, 1, effort).await;
+            let times = measure::one_at_a_time(&pair, 1, effort).await;
+            let (ours, bare) = (times[0], times[1]);
             println!(
                 "| {era}, {transport}, one at a time, us | {ours:.0} | {bare:.0} | {:.2} |",
                 ours / bare
             );
-            let [our_rate, bare_rate] = measure::many_at_once(&pair, effort).await;
+            let rates = measure::many_at_once(&pair, effort).await;
+            let (our_rate, bare_rate) = (rates[0], rates[1]);
             println!(
                 "| {era}, {transport}, 64 at once, calls/s | {our_rate:.0} | {bare_rate:.0} | {:.2} |",
                 our_rate / bare_rate
@@ -100,7 +109,8 @@ async fn print_growth(effort: Effort) {
     for era in Era::ALL {
         let pair = pair(era, Transport::Stdio).await;
         for questions in [1, 2, 3, 5, 10] {
-            let [ours, bare] = measure::one_at_a_time(&pair, questions, effort).await;
+            let times = measure::one_at_a_time(&pair, questions, effort).await;
+            let (ours, bare) = (times[0], times[1]);
             println!(
                 "| {era}, {questions} | {ours:.0} | {bare:.0} | {:.2} |",
                 ours / bare

@@ -74,40 +74,37 @@ async fn rate(connection: &Connection, calls_each: usize) -> f64 {
     f64::from(calls) / start.elapsed().as_secs_f64()
 }
 
-/// Median microseconds of a call, one at a time, of each of two that take turns.
-pub(crate) async fn one_at_a_time(
-    pair: &[Connection; 2],
-    questions: u32,
-    effort: Effort,
-) -> [f64; 2] {
-    let mut times = [Vec::new(), Vec::new()];
+/// Median microseconds of a call, one at a time, of each of these that take turns.
+pub(crate) async fn one_at_a_time(ways: &[Connection], questions: u32, effort: Effort) -> Vec<f64> {
+    let mut times = vec![Vec::new(); ways.len()];
     // A call of many questions takes as much longer.
     let number = (effort.calls / questions as usize).max(10);
     for block in 0..=effort.blocks {
-        for (connection, times) in pair.iter().zip(&mut times) {
+        for (connection, times) in ways.iter().zip(&mut times) {
             let mut warm_up = Vec::new();
             let times = if block == 0 { &mut warm_up } else { times };
             calls(connection, questions, number, times).await;
         }
     }
-    times.map(|mut times| median(&mut times))
+    times.iter_mut().map(|times| median(times)).collect()
 }
 
-/// Calls a second with 64 at once, of each of two that take turns. The median of the blocks.
-pub(crate) async fn many_at_once(pair: &[Connection; 2], effort: Effort) -> [f64; 2] {
-    let mut rates = [Vec::new(), Vec::new()];
+/// Calls a second with 64 at once, of each of these that take turns. The median of the blocks.
+pub(crate) async fn many_at_once(ways: &[Connection], effort: Effort) -> Vec<f64> {
+    let mut rates = vec![Vec::new(); ways.len()];
     for block in 0..=effort.blocks {
-        for (connection, rates) in pair.iter().zip(&mut rates) {
+        for (connection, rates) in ways.iter().zip(&mut rates) {
             let rate = rate(connection, effort.calls_each).await;
             if block > 0 {
                 rates.push(rate);
             }
         }
     }
-    rates.map(|mut rates| {
+    let middle = |rates: &mut Vec<f64>| {
         rates.sort_by(f64::total_cmp);
         rates[rates.len() / 2]
-    })
+    };
+    rates.iter_mut().map(middle).collect()
 }
 
 /// Median microseconds one at a time, and calls a second with 64 at once, of a server by itself.
