@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::answer::Outcome;
+use crate::answer::{Answers, Outcome};
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
 
@@ -152,8 +152,11 @@ pub enum FoundCall {
 
 /// Returns the answers of an accepted form, JSON.
 pub fn content_json(outcome: &Outcome) -> Option<String> {
-    let answers = serde_json::to_string(outcome.answers()?);
-    Some(answers.expect("checked values, written to memory"))
+    outcome.answers().map(answers_json)
+}
+
+fn answers_json(answers: &Answers) -> String {
+    serde_json::to_string(answers).expect("checked values, written to memory")
 }
 
 /// Returns an `ElicitResult`, JSON.

@@ -146,7 +146,7 @@ impl Relay {
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
             // The gateway was started anew, or another one has the round: the server goes on with what the client brings, and what
             // the record still asks is answered by that.
-            self.round_states.use_up(state.to_owned());
+            self.round_states.use_up(state);
             for (_, record) in claims.asked() {
                 self.effects.push(Effect::End {
                     record: record.clone(),
@@ -186,7 +186,7 @@ impl Relay {
             }
         }
         if !wrong.is_empty() {
-            self.round_states.use_up(state.to_owned());
+            self.round_states.use_up(state);
             return self.round_again(frame, round, &asked, wrong, binding);
         }
         if answers.is_empty() && answered.is_empty() {
@@ -196,7 +196,7 @@ impl Relay {
             Ok(permit) => permit,
             Err(fault) => return self.reject(frame, &fault.refusal()),
         };
-        self.round_states.use_up(state.to_owned());
+        self.round_states.use_up(state);
         let retry = Retry::new(permit, frame.stream(), frame.at(), retry, own);
         self.passed_rounds.came_back(round, retry);
         for key in unanswered {

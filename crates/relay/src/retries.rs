@@ -95,8 +95,8 @@ impl Relay {
             Some(server) if !self.settings.holds_rounds() => {
                 self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
-            Some(_) => self.starts_anew(frame, state, &claims, responses),
-            None => self.own_round_returns(frame, state, &claims, responses),
+            Some(_) => self.starts_anew(frame, &state, &claims, responses),
+            None => self.own_round_returns(frame, &state, &claims, responses),
         }
     }
 
@@ -109,7 +109,7 @@ impl Relay {
     fn own_round_returns(
         &mut self,
         frame: ClientFrame<'_>,
-        state: String,
+        state: &str,
         claims: &StateClaims,
         responses: InputResponses,
     ) -> ClientForward {
@@ -118,7 +118,7 @@ impl Relay {
                 .get(*key)
                 .is_some_and(|call| call.stream().is_none())
         };
-        let Some(key) = self.round_states.call(&state).filter(waits) else {
+        let Some(key) = self.round_states.call(state).filter(waits) else {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Err(fault) = self.calls.budget().check_gain() {
@@ -199,7 +199,7 @@ impl Relay {
     pub(crate) fn starts_anew(
         &mut self,
         frame: ClientFrame<'_>,
-        state: String,
+        state: &str,
         claims: &StateClaims,
         responses: InputResponses,
     ) -> ClientForward {

@@ -341,12 +341,16 @@ pub fn quoted(text: &str) -> String {
 pub fn push_quoted(to: &mut String, text: &str) {
     let is_escaped = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
     if text.bytes().any(is_escaped) {
-        to.push_str(&serde_json::to_string(text).expect("a text, written to memory"));
+        to.push_str(&escaped(text));
         return;
     }
     to.push('"');
     to.push_str(text);
     to.push('"');
+}
+
+fn escaped(text: &str) -> String {
+    serde_json::to_string(text).expect("a text, written to memory")
 }
 
 /// A string as a raw value.

@@ -1,6 +1,7 @@
 //! The states under which the client has rounds: sealed, found again, and good for one use.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use crate::parts::request_state::{CallBinding, StateClaims, StateDefect, StateSeal};
 use crate::{CallId, Timestamp};
@@ -16,7 +17,33 @@ pub(crate) struct RoundStates {
     /// Calls that wait at the client, by the state that it returns.
     by_state: HashMap<String, CallId>,
     /// The last states that were used.
-    used: VecDeque<String>,
+    used: UsedStates,
+}
+
+/// States that were used, the oldest first.
+#[derive(Default)]
+struct UsedStates {
+    in_order: VecDeque<Arc<str>>,
+    all: HashSet<Arc<str>>,
+}
+
+impl UsedStates {
+    fn contains(&self, state: &str) -> bool {
+        self.all.contains(state)
+    }
+
+    fn add(&mut self, state: &str) {
+        let state: Arc<str> = state.into();
+        if !self.all.insert(state.clone()) {
+            return;
+        }
+        self.in_order.push_back(state);
+        if self.in_order.len() > USED
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.all.remove(&oldest);
+        }
+    }
 }
 
 impl RoundStates {
@@ -26,7 +53,7 @@ impl RoundStates {
             seal,
             last: 0,
             by_state: HashMap::new(),
-            used: VecDeque::new(),
+            used: UsedStates::default(),
         }
     }
 
@@ -49,7 +76,7 @@ impl RoundStates {
         now: Timestamp,
     ) -> Result<StateClaims, StateDefect> {
         let claims = self.seal.open(call, state, now)?;
-        if self.used.iter().any(|known| known == state) {
+        if self.used.contains(state) {
             return Err(StateDefect::Used);
         }
         Ok(claims)
@@ -67,16 +94,13 @@ impl RoundStates {
 
     /// Returns `true` for a state of a round that a call waits with, or waited.
     pub(crate) fn knows(&self, state: &str) -> bool {
-        self.by_state.contains_key(state) || self.used.iter().any(|known| known == state)
+        self.by_state.contains_key(state) || self.used.contains(state)
     }
 
     /// Uses a state up: it opens nothing any more.
-    pub(crate) fn use_up(&mut self, state: String) {
-        self.by_state.remove(&state);
-        if self.used.len() >= USED {
-            self.used.pop_front();
-        }
-        self.used.push_back(state);
+    pub(crate) fn use_up(&mut self, state: &str) {
+        self.by_state.remove(state);
+        self.used.add(state);
     }
 
     /// Forgets a call that has ended.
@@ -84,5 +108,22 @@ impl RoundStates {
         if !self.by_state.is_empty() {
             self.by_state.retain(|_, known| *known != call);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_used_states_are_known_and_older_ones_forgotten() {
+        let mut used = UsedStates::default();
+        for number in 0..=USED {
+            used.add(&number.to_string());
+            used.add(&number.to_string());
+        }
+        assert!(!used.contains("0"));
+        assert!(used.contains("1") && used.contains(&USED.to_string()));
+        assert_eq!((used.in_order.len(), used.all.len()), (USED, USED));
     }
 }
