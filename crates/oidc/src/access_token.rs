@@ -422,7 +422,10 @@ fn texts(claim: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a claim that is a time (RFC 7519, 2: seconds since 1970).
-fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, TokenError> {
+pub(crate) fn time(
+    claims: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<Timestamp>, TokenError> {
     let Some(value) = claims.get(name) else {
         return Ok(None);
     };

@@ -1,5 +1,8 @@
 //! The authorization-code flow: the address that a person is sent to, the answer, the token endpoint, and the ID token.
 
+use std::time::Duration;
+
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::secret::SecretText;
 use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse,
@@ -14,7 +17,9 @@ use openidconnect::core::{
 };
 use openidconnect::{DiscoveryError, IssuerUrl, JsonWebKeySetUrl, Nonce};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use crate::access_token::time;
 use crate::grant::Identity;
 use crate::jwt;
 use crate::{Grant, Metadata, OidcError, Provider, Subject};
@@ -31,6 +36,9 @@ pub(crate) const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EcdsaP384Sha384,
     CoreJwsSigningAlgorithm::EdDsa,
 ];
+
+/// The difference between this clock and the provider's that does not count.
+const LEEWAY: Duration = Duration::from_secs(60);
 
 /// This program as the provider's client, with both endpoints.
 type OurClient = Client<
@@ -260,11 +268,41 @@ async fn identity(
     let subject = checked.map_err(|error| odd(&error))?.subject().as_str();
     let text = id_token.to_string();
     let claims = jwt::payload(&text).ok_or_else(|| odd(&"an ID token without claims"))?;
+    check_rest(&claims, provider.client_id(), now()).map_err(|why| odd(&why))?;
     Ok(Identity {
         subject: Subject::new(issuer, subject),
         claims,
         id_token: SecretText::new(text),
     })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the library reads the clock for the end of an ID token, too"
+)]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp::from_epoch(since.unwrap_or_default())
+}
+
+/// Checks the claims of an ID token that the library leaves to its user: for whom it was issued, and since when it is valid.
+fn check_rest(
+    claims: &Map<String, Value>,
+    client_id: &str,
+    now: Timestamp,
+) -> Result<(), &'static str> {
+    match claims.get("azp") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(party)) if party == client_id => {}
+        Some(_) => return Err("the ID token was issued to another client"),
+    }
+    for name in ["iat", "nbf"] {
+        let at = time(claims, name).map_err(|_| "a time in the ID token is invalid")?;
+        if at.is_some_and(|at| at > now.after(LEEWAY)) {
+            return Err("the ID token is not valid yet");
+        }
+    }
+    Ok(())
 }
 
 /// Returns what a failed request to the token endpoint means. What the endpoint sent stays out: it could hold anything.
@@ -279,6 +317,36 @@ where
         RequestTokenError::Request(error) => error.into(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
             OidcError::Odd("the token endpoint's response cannot be read".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_token_is_for_this_client_and_valid_by_now() {
+        let now = Timestamp::from_millis(1_000_000);
+        let check = |claims: Value| {
+            let Value::Object(claims) = claims else {
+                unreachable!("claims are an object")
+            };
+            check_rest(&claims, "us", now).is_ok()
+        };
+        for (claims, is_good) in [
+            (serde_json::json!({}), true),
+            (
+                serde_json::json!({"azp": "us", "iat": 1_000, "nbf": 1_060}),
+                true,
+            ),
+            (serde_json::json!({"azp": "them"}), false),
+            (serde_json::json!({"azp": ["us"]}), false),
+            (serde_json::json!({"iat": 1_061}), false),
+            (serde_json::json!({"nbf": 1_061}), false),
+            (serde_json::json!({"nbf": "soon"}), false),
+        ] {
+            assert_eq!(check(claims.clone()), is_good, "{claims}");
         }
     }
 }

@@ -406,6 +406,42 @@ fn claims(text: &str) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_token_logs_in_at_its_client_only_and_a_text_verifies_no_mail() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, _, _) = at_issuer(&issuer).await;
+    let back = format!("http://{}/login/return", rig.host);
+    for (more, status) in [
+        (
+            r#""email": "gil@example.com", "email_verified": "true""#,
+            303,
+        ),
+        (
+            r#""email": "gil@example.com", "email_verified": "false""#,
+            303,
+        ),
+        (r#""azp": "connect""#, 303),
+        (r#""azp": "another""#, 502),
+        (r#""iat": 9999999999"#, 502),
+        (r#""nbf": 9999999999"#, 502),
+    ] {
+        let all = format!(r#"{{"groups": ["leads"], {more}}}"#);
+        issuer.sign_in_as("gil", claims(&all));
+        let mut browser = Browser::default();
+        let login = format!("http://{}/login", rig.host);
+        let begun = browser.request("GET", &login, "").await;
+        let address = begun.header("location").unwrap().to_owned();
+        let answer = browser.sign_in(&address, "", &back).await;
+        let entered = browser.request("GET", &answer, "").await;
+        assert_eq!(entered.status, status, "{more}: {}", entered.body);
+        let table = StateFolder::at(rig.folder.path()).logins().table().unwrap();
+        let person = format!("{} gil", issuer.url());
+        let (_, _, mail) = table.latest_login(&person).unwrap();
+        assert_eq!(mail, None, "{more}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
     // The issuer is asked by a refresh, or with the access token.
     for refreshes in [true, false] {
