@@ -97,7 +97,10 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
     let present: Value = serde_json::from_str(written.get()).ok()?;
     let kind = declared.get("type")?.as_str()?;
     let copied: &[&str] = match kind {
-        "string" if present.is_string() => &["minLength", "maxLength", "format", "enum"],
+        // A form has no answer in a text that is blank.
+        "string" if present.as_str().is_some_and(is_filled) => {
+            &["minLength", "maxLength", "format", "enum"]
+        }
         // Numbers that a form would round, or write in another way, are shown, not changed.
         "integer" if present.is_i64() => &["minimum", "maximum"],
         "number" if is_plain(written.get(), &present) => &["minimum", "maximum"],
@@ -118,7 +121,12 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
     Some(field)
 }
 
-/// Returns whether a form writes the number as it is written here.
+/// Returns whether the text has more than white space.
+fn is_filled(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+/// Returns whether a form writes the number as it is written here: a whole one without a decimal point.
 fn is_plain(written: &str, number: &Value) -> bool {
     let digits = written.bytes().filter(u8::is_ascii_digit).count();
     let is_decimal = written
@@ -127,7 +135,8 @@ fn is_plain(written: &str, number: &Value) -> bool {
     let said = number.to_string();
     let is_same = number.is_number() && said == written;
     let is_zero = number.as_f64() == Some(0.0);
-    written == "0" || (is_decimal && digits <= 15 && is_same && !is_zero)
+    let is_short = digits <= 15 && !written.ends_with(".0");
+    written == "0" || (is_decimal && is_short && is_same && !is_zero)
 }
 
 #[cfg(test)]
@@ -201,8 +210,27 @@ mod tests {
             "1e22",
             "1E2",
             "1.50",
+            "1.0",
+            "-20.0",
         ] {
             assert!(!offered(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_blank_text_is_not_offered() {
+        let schema = json!({"properties": {"path": {"type": "string"}}});
+        for (text, is_offered) in [
+            ("", false),
+            (" ", false),
+            ("\n", false),
+            ("\u{2028}", false),
+            ("a", true),
+            (" a", true),
+        ] {
+            let arguments = raw(&json!({"path": text}).to_string());
+            let field = editable("/path", &schema, &arguments);
+            assert_eq!(field.is_some(), is_offered, "{text:?}");
         }
     }
 
