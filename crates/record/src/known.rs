@@ -110,8 +110,8 @@ impl KnownRow {
     /// Makes a change here; `false` where nothing changed.
     pub(super) fn step(&mut self, change: &RowChange, now: Timestamp) -> Result<bool, Rejected> {
         let seen = self.row.lifecycle.version();
-        let told = self.row.step_in_place(change, now)?;
-        self.audit.extend(told);
+        let entries = self.row.make_step(change, now)?;
+        self.audit.extend(entries);
         Ok(self.row.lifecycle.version() != seen)
     }
 

@@ -142,7 +142,7 @@ impl Row {
         now: Timestamp,
     ) -> Result<Stepped, Rejected> {
         let seen = self.lifecycle.version();
-        let Told { audit, durability } = self.change(change, now)?;
+        let StepEffects { audit, durability } = self.change(change, now)?;
         Ok(Stepped {
             row: self,
             seen,
@@ -152,7 +152,7 @@ impl Row {
     }
 
     /// Changes the row, and returns the audit's entries; a change that is rejected leaves it as it is.
-    pub(crate) fn step_in_place(
+    pub(crate) fn make_step(
         &mut self,
         change: &RowChange,
         now: Timestamp,
@@ -161,7 +161,7 @@ impl Row {
         Ok(self.change(change, now)?.audit)
     }
 
-    /// People answer what a rule addresses to them, each act judged by its plan.
+    /// Refuses an act on a question of a rule: people answer those, each act judged by its plan.
     fn refuse_unjudged(&self, change: &RowChange) -> Result<(), Rejected> {
         if self.team.is_some() && change.is_act() {
             return Err(Rejected::Over);
@@ -169,10 +169,10 @@ impl Row {
         Ok(())
     }
 
-    fn change(&mut self, change: &RowChange, now: Timestamp) -> Result<Told, Rejected> {
+    fn change(&mut self, change: &RowChange, now: Timestamp) -> Result<StepEffects, Rejected> {
         let mut next = Step {
             row: self,
-            told: Told::default(),
+            effects: StepEffects::default(),
         };
         match change {
             RowChange::Step {
@@ -194,7 +194,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.tell(Event::DeliveryFailed, now);
                 next.keep_or_lapse(restored.as_ref(), now);
-                next.told.durability = Durability::Flushed;
+                next.effects.durability = Durability::Flushed;
             }
             RowChange::Doubt { why } => {
                 let why = why.clone();
@@ -202,7 +202,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.erase();
                 next.tell(Event::InDoubt, now);
-                next.told.durability = Durability::Flushed;
+                next.effects.durability = Durability::Flushed;
             }
             RowChange::Adopt { owner } => {
                 next.row.owner.clone_from(owner);
@@ -211,13 +211,13 @@ impl Row {
                 next.row.lifecycle = next.row.lifecycle.renewed();
             }
         }
-        Ok(next.told)
+        Ok(next.effects)
     }
 }
 
-/// What follows from a change beside the row.
+/// The effects of a change beside the row.
 #[derive(Default)]
-struct Told {
+struct StepEffects {
     /// The audit's entries, in order.
     audit: Vec<String>,
     /// The failure that the write must survive.
@@ -227,7 +227,7 @@ struct Told {
 /// A change that is being made. What rejects it does so before anything of the row has changed.
 struct Step<'a> {
     row: &'a mut Row,
-    told: Told,
+    effects: StepEffects,
 }
 
 impl Step<'_> {
@@ -237,7 +237,7 @@ impl Step<'_> {
     }
 
     fn tell(&mut self, event: Event, now: Timestamp) {
-        self.told
+        self.effects
             .audit
             .push(audit::step_entry(event, self.row, now));
     }
@@ -290,7 +290,7 @@ impl Step<'_> {
         }
         // A person's answer, and its delivery, survive a loss of power.
         if self.row.lifecycle.delivery().is_some() {
-            self.told.durability = Durability::Flushed;
+            self.effects.durability = Durability::Flushed;
         }
         Ok(())
     }

@@ -280,15 +280,15 @@ static LONGEST: LazyLock<usize> = LazyLock::new(|| {
 /// The first bytes of all terms, of which no term has fewer.
 const START: usize = 3;
 
-/// The places of the first bytes of a term: five bits of each.
+/// The number of ways in which a term can start: five bits of each byte.
 const STARTS: usize = 1 << (5 * START);
 
-/// A bit for each place that a term begins with. Others share it; one without it begins no term.
+/// A bit for each way in which a term starts. Other texts may start in the same way; one without the bit starts no term.
 static STARTS_OF_TERMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let mut bits = vec![0; STARTS / 64];
     let mut add = |term: &str| {
-        if let Some(place) = place_of(term.bytes()) {
-            bits[place / 64] |= 1 << (place % 64);
+        if let Some(bit) = start_of(term.bytes()) {
+            bits[bit / 64] |= 1 << (bit % 64);
         }
     };
     WORDS.keys().copied().for_each(&mut add);
@@ -300,21 +300,22 @@ static STARTS_OF_TERMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     bits
 });
 
-fn place_of(bytes: impl Iterator<Item = u8>) -> Option<usize> {
-    let (mut place, mut count) = (0, 0);
+/// Returns the bit of a text that starts with these bytes; `None` where they are too few.
+fn start_of(bytes: impl Iterator<Item = u8>) -> Option<usize> {
+    let (mut bit, mut count) = (0, 0);
     for byte in bytes.take(START) {
-        place = place << 5 | usize::from(byte & 0x1f);
+        bit = bit << 5 | usize::from(byte & 0x1f);
         count += 1;
     }
-    (count == START).then_some(place)
+    (count == START).then_some(bit)
 }
 
 /// Returns `false` where no term begins with these bytes, neither as they are nor with digits read as letters.
 pub(super) fn may_begin(bytes: impl Iterator<Item = u8> + Clone) -> bool {
-    let has = |place: Option<usize>| {
-        place.is_some_and(|place| STARTS_OF_TERMS[place / 64] >> (place % 64) & 1 == 1)
+    let has = |bit: Option<usize>| {
+        bit.is_some_and(|bit| STARTS_OF_TERMS[bit / 64] >> (bit % 64) & 1 == 1)
     };
-    has(place_of(bytes.clone())) || has(place_of(bytes.map(letter_meant)))
+    has(start_of(bytes.clone())) || has(start_of(bytes.map(letter_meant)))
 }
 
 /// Returns the letter that a digit stands for in `p4ssw0rd`; any other byte as it is.
