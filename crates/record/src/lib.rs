@@ -23,7 +23,7 @@
 //! | `parsed` | questions, each parsed once |
 //! | [`principal`] | the names of callers |
 //! | [`identity`] | whose a question is: server, caller, call and question |
-//! | `scopes` | what binds calls of a caller to a server, each computed once |
+//! | `scopes` | what binds calls of a caller to a server; the last ones are kept |
 //! | [`audit`] | what happened, as a chain |
 //! | [`key_files`] | the keys in the state folder, and what a lost one means |
 //! | [`encryption`] | values, unreadable while they wait |

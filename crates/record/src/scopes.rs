@@ -1,5 +1,5 @@
-//! The scopes of sessions: what binds the calls of a caller to a server. Each is computed from what the server says of itself, and
-//! kept, since a session has many questions.
+//! The scopes of sessions: what binds the calls of a caller to a server. Each is computed from what the server says of itself. The
+//! last ones are kept, since a session has many questions.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::identity::{IdentityKey, SessionIdentity};
 
 /// The most scopes that are kept.
-const MAX_SCOPES: usize = 16;
+const MAX_SCOPES: usize = 64;
 /// The longest server information of a scope that is kept, in bytes.
 const MAX_INFO: usize = 16 << 10;
 
@@ -19,7 +19,7 @@ pub(crate) struct Scope {
     pub(crate) server_name: String,
 }
 
-/// The scopes that were computed last, under one key.
+/// The scopes that were used last, under one key, the newest first.
 #[derive(Default)]
 pub(crate) struct Scopes {
     known: Mutex<VecDeque<Known>>,
@@ -42,8 +42,12 @@ impl Scopes {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |known: &&Known| known.server_info.as_deref() == server_info && known.who == *who;
-        if let Some(known) = known.iter().find(fits) {
-            return known.scope.clone();
+        if let Some(at) = known.iter().position(|known| fits(&known))
+            && let Some(found) = known.remove(at)
+        {
+            let scope = found.scope.clone();
+            known.push_front(found);
+            return scope;
         }
         let scope = Arc::new(who.scope(key, server_info));
         if server_info.is_none_or(|info| info.len() <= MAX_INFO) {
@@ -91,10 +95,11 @@ mod tests {
             }
         }
         assert_eq!(scopes.known.lock().unwrap().len(), MAX_SCOPES);
-        let again = |info| scopes.of(&key, &session("15"), info);
+        let last = (MAX_SCOPES - 1).to_string();
+        let again = |info| scopes.of(&key, &session(&last), info);
         assert!(Arc::ptr_eq(&again(infos[2]), &again(infos[2])), "kept");
         let long = "x".repeat(MAX_INFO + 1);
-        scopes.of(&key, &session("15"), Some(&long));
+        scopes.of(&key, &session(&last), Some(&long));
         assert!(
             Arc::ptr_eq(&again(infos[2]), &again(infos[2])),
             "the longest are not kept"
