@@ -209,7 +209,7 @@ impl Chromium {
             match element.click().await {
                 Ok(()) => return,
                 // The page has put another in its place: nothing was clicked.
-                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
@@ -221,7 +221,7 @@ impl Chromium {
             match self.at(css).await.send_keys(text).await {
                 Ok(()) => return,
                 // It was found on the page before, which another has taken the place of: nothing was typed.
-                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
@@ -242,7 +242,7 @@ impl Chromium {
         loop {
             match self.at(css).await.text().await {
                 Ok(text) => return text,
-                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
@@ -254,7 +254,7 @@ impl Chromium {
             match self.at(css).await.prop("value").await {
                 Ok(value) => return value.unwrap_or_default(),
                 // It was found on the page before, which another has taken the place of.
-                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
@@ -382,4 +382,13 @@ impl WebDriverCompatibleCommand for Cdp {
     fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
         (http::Method::POST, Some(self.0.to_string()))
     }
+}
+
+/// Returns `true` if the element was on a page that another has taken the place of. The driver says so in its own words, too, where the page
+/// changes between its two looks at the element.
+fn is_of_former_page(error: &CmdError) -> bool {
+    error.is_stale_element_reference()
+        || error
+            .to_string()
+            .contains("does not belong to the document")
 }
