@@ -38,7 +38,7 @@ pub(crate) const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
 ];
 
 /// The difference between this clock and the provider's that does not count.
-const LEEWAY: Duration = Duration::from_mins(5);
+const LEEWAY: Duration = Duration::from_secs(300);
 
 /// This program as the provider's client, with both endpoints.
 type OurClient = Client<
