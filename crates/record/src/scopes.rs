@@ -40,9 +40,8 @@ impl Scopes {
         server_info: Option<&str>,
     ) -> Arc<Scope> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |known: &&Known| known.server_info.as_deref() == server_info && known.who == *who;
-        if let Some(at) = known.iter().position(|known| fits(&known))
+        let fits = |known: &Known| known.server_info.as_deref() == server_info && known.who == *who;
+        if let Some(at) = known.iter().position(fits)
             && let Some(found) = known.remove(at)
         {
             let scope = found.scope.clone();

@@ -24,7 +24,8 @@ pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     entry.put_some("rule", team.map(|team| team.rule.as_str()));
     if team.is_some_and(|team| team.is_approval) {
         // The gateway asks it, before a call.
-        entry.put_raw("approval", "true");
+        entry.put_name("approval");
+        entry.0.push_str("true");
     }
     entry.put_some("by", row.lifecycle.ended_by());
     let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
@@ -65,24 +66,18 @@ impl StepEntry {
         }
     }
 
-    fn put_raw(&mut self, name: &str, json: &str) {
-        self.put_name(name);
-        self.0.push_str(json);
-    }
-
     fn put_list(&mut self, name: &str, values: &[String]) {
-        let mut separator = "[";
+        if values.is_empty() {
+            return;
+        }
+        self.put_name(name);
+        let mut separator = '[';
         for value in values {
-            if separator == "[" {
-                self.put_name(name);
-            }
-            self.0.push_str(separator);
+            self.0.push(separator);
             push_quoted(&mut self.0, value);
-            separator = ",";
+            separator = ',';
         }
-        if separator == "," {
-            self.0.push(']');
-        }
+        self.0.push(']');
     }
 
     fn into_text(self) -> String {
