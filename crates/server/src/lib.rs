@@ -32,7 +32,7 @@
 //!     }
 //! }
 //!
-//! #[tool_handler]
+//! #[tool_handler(name = "deployer", version = "1.0.0")]
 //! impl ServerHandler for Deployer {}
 //!
 //! let server = Deployer.eliciting(ServerSettings::default());

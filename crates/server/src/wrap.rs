@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
@@ -20,12 +20,12 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
     DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
-    GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{
     MaybeSendFuture, NotificationContext, RequestContext, RoleServer, SubscriptionContext,
@@ -56,7 +56,8 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// factory, and clone them in, or questions of one request cannot be answered on the next.
     ///
     /// Wrapping once is enough. Around a server that is wrapped already, the outer wrapper asks under its settings, the
-    /// inner one passes on, and the log says so.
+    /// inner one passes on, and the log says so. The log also warns of a server without a name, which people see as
+    /// "rmcp".
     ///
     /// ```
     /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
@@ -70,6 +71,9 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// # factory();
     /// ```
     fn eliciting(self, settings: ServerSettings) -> ElicitingServer<Self> {
+        // A service may wrap a server for every request: the first one is enough.
+        static NAME_CHECK: Once = Once::new();
+        NAME_CHECK.call_once(|| warn_of_default_name(&self.get_info().server_info.name));
         ElicitingServer {
             inner: self,
             shared: settings.shared(),
@@ -78,6 +82,16 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
 }
 
 impl<S: ServerHandler> ElicitingExt for S {}
+
+/// Warns of a server that is shown to people as "rmcp", the name of one that says no other.
+fn warn_of_default_name(name: &str) {
+    if name == Implementation::from_build_env().name {
+        tracing::warn!(
+            target: "mcp_elicit",
+            "the server is shown to people as {name:?}: name it, with #[tool_handler(name = \"…\", version = \"…\")] or in get_info"
+        );
+    }
+}
 
 mod sealed {
     /// Keeps [`ElicitingExt`](super::ElicitingExt) free to grow.

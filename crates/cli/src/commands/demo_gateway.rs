@@ -47,7 +47,7 @@ const TRY_NEXT: [(&str, &str); 2] = [
     ),
     (
         "mcp-elicit gateway -- YOUR-SERVER",
-        "in your client's configuration, before your server's command",
+        "in your client's configuration, in front of your server's command",
     ),
 ];
 

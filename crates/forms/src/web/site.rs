@@ -634,4 +634,18 @@ mod tests {
             assert!(Site::public(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn its_debug_print_has_no_secret() {
+        let site = Site::public("https://inbox.example.org").unwrap();
+        let link = site.login_link().unwrap();
+        let key = link.split_once("key=").unwrap().1;
+        let session = site.redeem(&login_key(&site), "").unwrap().unwrap();
+        let cookie = site.session_cookie(&session);
+        let token = cookie.split(['=', ';']).nth(1).unwrap();
+        let printed = format!("{site:?}");
+        for secret in [key, token] {
+            assert!(!secret.is_empty() && !printed.contains(secret), "{printed}");
+        }
+    }
 }

@@ -215,7 +215,7 @@ impl std::fmt::Debug for LoginTable {
 }
 
 impl SharedValue for LoginTable {
-    const UNREADABLE: &'static str = "the stored logins cannot be read; mend or remove the file";
+    const UNREADABLE: &'static str = "the stored logins cannot be read; correct or remove the file";
     // The subjects that people are bound to are in it: nobody else becomes them because of a damaged file.
     const REPLACED: bool = false;
 

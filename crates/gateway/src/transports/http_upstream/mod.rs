@@ -421,7 +421,7 @@ fn words_of(status: StatusCode) -> String {
     let code = status.as_u16();
     match status {
         StatusCode::UNAUTHORIZED => {
-            format!("the server wants to be shown an authorization (HTTP status {code})")
+            format!("the server requires authorization (HTTP status {code})")
         }
         StatusCode::FORBIDDEN => {
             format!("the authorization shown is not enough for the server (HTTP status {code})")
