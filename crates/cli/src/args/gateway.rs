@@ -201,9 +201,9 @@ enum AuthArg {
 /// The answers that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PresenceArg {
-    /// Those of pages, commands, programs and clients
+    /// Answers from pages, commands, programs and clients
     Any,
-    /// Those of pages only
+    /// Answers from pages only
     Page,
 }
 

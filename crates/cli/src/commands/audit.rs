@@ -27,11 +27,11 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::events()))]
     event: Option<String>,
 
-    /// Only events of the question whose id begins like this
+    /// Only events of the question whose id begins with this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
-    /// Print JSON lines, each with its link of the chain
+    /// Print JSON lines, each with its link in the chain
     #[arg(long)]
     json: bool,
 

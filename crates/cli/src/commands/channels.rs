@@ -46,15 +46,15 @@ They fail after that, or when the receiver rejects them permanently. Reasons, am
   missing-scope   the Slack app lacks a scope: add it, and install the app again
   not-in-channel  the Slack app is not in that channel: invite it
   address         the person or group has no address on the channel, or nobody there has it
-  refused         the receiver says no, such as to an address that it does not know
-  address-gone    the channel, workspace or address no longer exists, or the channel is not in the
-                  gateway's file any more
-  too-late        its time was over before it could be sent
+  refused         the receiver rejects the message, such as for an unknown address
+  address-gone    the channel, workspace or address no longer exists, or the channel is no longer in
+                  the gateway's file
+  too-late        its deadline passed before it could be sent
 
 The gateway that uses this state folder sends retries. A message about a question that has ended
 is skipped.";
 
-/// List messages to people and programs that could not be sent, or not yet, and send them again
+/// List messages to people and programs that have failed or are being retried, and send them again
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChannelsArgs {
@@ -72,19 +72,19 @@ pub(crate) struct ChannelsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// List messages that have failed, the latest first
+    /// List messages that have failed, the newest first
     Failed {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// List messages that could not be sent so far and are tried again, the next try first
+    /// List messages that are being retried, the next attempt first
     Waiting {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// Make the gateway send a message again, for an hour at most
+    /// Make the gateway try to send a message again, for at most an hour
     Retry {
         /// Its id, or the beginning of it
         id: Option<String>,

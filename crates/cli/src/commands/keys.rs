@@ -25,11 +25,11 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Encrypt values with a new key from now on. The key before is kept to decrypt older values, until the next
+    /// Encrypt values with a new key from now on. The previous key is kept to decrypt older values, until the next
     /// change; running gateways use it until they are restarted
     Rotate,
-    /// Move the record away and begin a new one, if a key is lost: pending questions, kept answers and results are
-    /// lost with it. Gateways on the state folder must be stopped first
+    /// Rename the record and begin a new one, if a key is lost: pending questions, stored answers and results are lost.
+    /// Stop all gateways of the state folder first
     StartOver,
 }
 

@@ -35,9 +35,9 @@ Examples:
   mcp-elicit tokens revoke 4f1c9a0b7d22
   mcp-elicit tokens block https://id.example.com 248289761001
 
-A token is shown once, when it is made; the state folder has its hash only. A change is in force at
-the next request, and calls that a revoked token or a blocked caller still waits for are ended
-within a second.";
+A token is shown only once, when it is made; the state folder has only its hash. A change takes
+effect at the next request, and pending calls of a revoked token or a blocked caller end within a
+second.";
 
 /// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ enum Act {
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
     },
-    /// The tokens, without their secrets, and the callers that are blocked
+    /// List tokens, without their secrets, and blocked callers
     List,
     /// Block a caller immediately, identified by issuer and subject
     Block {
@@ -84,7 +84,7 @@ enum Act {
         /// The subject at the issuer, as shown by the inbox and the audit
         subject: String,
     },
-    /// Let a blocked caller call again
+    /// Allow a blocked caller to call again
     Unblock {
         /// The issuer
         issuer: String,
@@ -93,10 +93,10 @@ enum Act {
     },
     /// End a token
     Revoke {
-        /// Its id, which `tokens list` has
+        /// Its id, as shown by `tokens list`
         id: String,
     },
-    /// Remove tokens that were revoked or have expired from the list; earlier questions then show their id and no name
+    /// Remove revoked and expired tokens from the list; earlier questions then show their id instead of their name
     Prune,
 }
 

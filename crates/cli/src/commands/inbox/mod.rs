@@ -36,7 +36,7 @@ pub(crate) struct InboxArgs {
     act: InboxCommand,
 
     /// Address of an inbox, which gets the state folder's token [default: the socket of the gateway in the state folder, or
-    /// the record itself where no gateway runs]
+    /// the record itself if no gateway runs]
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -51,9 +51,9 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 enum InboxCommand {
-    /// List pending questions, the longest waiting first
+    /// List pending questions, the oldest first
     List {
-        /// List ended questions instead, the latest first
+        /// List ended questions instead, the newest first
         #[arg(long)]
         ended: bool,
         /// Maximum number of questions
@@ -86,7 +86,7 @@ enum InboxCommand {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Print each question as it comes, from gateways that start later too, until stopped
+    /// Print each question as it arrives, including from gateways that start later, until stopped
     Watch,
     /// Sign a browser in and show the queue, or one question
     Open {
@@ -111,7 +111,7 @@ enum InboxCommand {
 enum PeopleCommand {
     /// List people with the subjects that they are bound to
     List,
-    /// Release a person from a subject, which has changed at the issuer: the next login by mail address binds them again. Their sessions end
+    /// Release a person whose subject has changed at the issuer: their sessions end, and their next login by mail address binds them again
     Unbind {
         /// The name in [people]
         name: String,
@@ -124,10 +124,10 @@ enum SessionsCommand {
     List,
     /// End one session, or all
     Revoke {
-        /// Its id, as the list has it
+        /// Its id, as shown by `inbox sessions list`
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All sessions, those of people who log in among them, and every unused login link
+        /// All sessions, including those of people who log in, and every unused login link
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },

@@ -27,7 +27,7 @@ use crate::output;
 
 /// Evaluate the rules for one call, or for every call in the audit
 ///
-/// The rules are first evaluated as before the call and, if they let it proceed, as when its server asks. Without a `question`
+/// The rules are evaluated as before the call and, if they let it proceed, again as when its server asks. Without a `question`
 /// in the call, rules that need one are skipped and listed in `needs`.
 ///
 /// With --audit, re-evaluates each audited question, approval and refusal under FILE. The audit keeps no arguments or messages; a
@@ -52,7 +52,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DIR", requires = "audit")]
     state: Option<PathBuf>,
 
-    /// With --audit: only events since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
+    /// With --audit: only events since a time, such as 2026-11-22T10:00:00Z, or of the last `7d`
     #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
     since: Option<Since>,
 
