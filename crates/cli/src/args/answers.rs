@@ -181,10 +181,8 @@ pub(crate) fn prompt_arguments(
     }
     let arguments = call_arguments(words)?;
     match arguments.iter().find(|(_, value)| !value.is_string()) {
-        Some((name, _)) => Err(
-            Failure::usage(format!("the argument {name:?} is not a text"))
-                .hint("a prompt's arguments are texts: {\"name\": \"value\"}."),
-        ),
+        Some((name, _)) => Err(Failure::usage(format!("the argument {name:?} is not text"))
+            .hint("a prompt's arguments are text: {\"name\": \"value\"}.")),
         None => Ok(arguments),
     }
 }

@@ -109,9 +109,15 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
-        Act::Retry { id: None, all: true } => retry_all(&record, args.json).await,
-        Act::Retry { id: None, all: false } => Err(Failure::usage("no message is named").hint(
-            "name one by its id, which `mcp-elicit channels failed` has, or all of them with `--all`.",
+        Act::Retry {
+            id: None,
+            all: true,
+        } => retry_all(&record, args.json).await,
+        Act::Retry {
+            id: None,
+            all: false,
+        } => Err(Failure::usage("no message is named").hint(
+            "name one by its id, as shown by `mcp-elicit channels failed`, or all with `--all`.",
         )),
     };
     record.flush().await.map_err(broken)?;
@@ -146,7 +152,7 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
             };
             let are = if count == 1 { "is" } else { "are" };
             output::say(format_args!(
-                "{failed}{count} could not be sent yet and {are} tried again: `mcp-elicit channels waiting`"
+                "{failed}{count} {are} being retried: `mcp-elicit channels waiting`"
             ));
         }
     }
@@ -176,7 +182,7 @@ async fn list_waiting(record: &Record, most: usize, json: bool) -> Result<Exit, 
         }
     }
     if waiting.is_empty() && !json {
-        output::say("no message waits for another try");
+        output::say("no message is being retried");
     }
     Ok(Exit::Done)
 }
@@ -193,12 +199,12 @@ async fn retry(record: &Record, id: &str, json: bool) -> Result<Exit, Failure> {
             "no failed message begins with `{}`",
             harmless(id)
         ))
-        .hint("`mcp-elicit channels failed` has them.")),
+        .hint("`mcp-elicit channels failed` lists them.")),
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "several failed messages begin with `{}`",
             harmless(id)
         ))
-        .hint("write more of the id; `mcp-elicit channels failed --json` has all of it.")),
+        .hint("write more of the id; `mcp-elicit channels failed --json` shows it in full.")),
     }
 }
 

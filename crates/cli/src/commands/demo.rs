@@ -54,7 +54,7 @@ const TRY_NEXT: [(&str, &str); 5] = [
     ),
     (
         "mcp-elicit demo --decline",
-        "say no, and see what the server makes of it",
+        "say no, and see how the server reacts",
     ),
     (
         "mcp-elicit demo --gateway",

@@ -61,11 +61,11 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     let aside = folder.key_files().set_record_aside().await;
     let aside = aside.map_err(unusable)?.unwrap_or_else(|| folder.record());
     output::say(format_args!(
-        "the record was set aside as {}; the next start makes a new one, and new keys in place of lost ones",
+        "the record was renamed to {}; the next start makes a new one, and new keys in place of lost ones",
         aside.display()
     ));
     output::say(
-        "lost with it: questions that wait, answers and results that were kept; programs that call again are asked again",
+        "lost: pending questions, stored answers and results; when a program repeats its call, people are asked again",
     );
     Ok(Exit::Done)
 }
@@ -81,6 +81,6 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     Encryption::rotate(&folder.seal())
         .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
     inbox::note(folder, Event::Rotated).await;
-    output::say("the key was changed; restart gateways that run, so that they use the new one");
+    output::say("the key was changed; restart running gateways, so that they use the new one");
     Ok(Exit::Done)
 }

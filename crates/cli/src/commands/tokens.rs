@@ -255,8 +255,8 @@ async fn tell_blocked(
     let now = if is_blocked { "blocked" } else { "not blocked" };
     let words = output::harmless(subject);
     if !is_changed {
-        return Err(Failure::usage(format!("{words} is {now} already"))
-            .hint("`mcp-elicit tokens list` has who is blocked."));
+        return Err(Failure::usage(format!("{words} is already {now}"))
+            .hint("`mcp-elicit tokens list` shows the blocked callers."));
     }
     let caller = format!("{subject} ({issuer})");
     inbox::note_about(folder, event, ("caller", &caller)).await;
@@ -282,7 +282,7 @@ async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
         known => format!(" (it has: {})", output::harmless(&known.join(", "))),
     };
     output::say(format_args!(
-        "{note} the record has no question for any caller of {shown}{known}: the issuer has to be written exactly as `[auth]` has it"
+        "{note} the record has no question for any caller of {shown}{known}: the issuer must be written exactly as in `[auth]`"
     ));
 }
 
@@ -317,8 +317,8 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
     if !revoked.map_err(|error| unusable(&error))? {
         return Err(
             // Not repeated: it may be a token's whole text.
-            Failure::usage("there is no token of this id that could be revoked")
-                .hint("`mcp-elicit tokens list` has them."),
+            Failure::usage("there is no token with this id to revoke")
+                .hint("`mcp-elicit tokens list` shows the tokens."),
         );
     }
     inbox::note_about(folder, Event::TokenRevoked, ("token", id)).await;
@@ -391,7 +391,10 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     }
     let lifetime = Duration::from_secs(u64::from(number) * unit);
     if lifetime > LONGEST_LIFETIME {
-        return Err("a token expires within 100 years, or without this option never".to_owned());
+        return Err(
+            "a token must expire within 100 years; without this option, it never expires"
+                .to_owned(),
+        );
     }
     Ok(lifetime)
 }

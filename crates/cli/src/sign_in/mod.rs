@@ -86,13 +86,13 @@ impl SignIn {
             return Ok(None);
         };
         if without_userinfo(url) != url.as_str() {
-            return Err(
-                Failure::usage("a user name in the URL does not go with `--sign-in`")
-                    .hint("leave out the name and the password: the sign-in stands for them."),
-            );
+            return Err(Failure::usage(
+                "a user name in the URL cannot be combined with `--sign-in`",
+            )
+            .hint("leave out the name and the password: the sign-in replaces them."));
         }
         let state = state.ok_or_else(|| {
-            Failure::usage("there is no folder to keep the sign-in in")
+            Failure::usage("there is no folder for the tokens of the sign-in")
                 .hint("name one with `--state DIR`.")
         })?;
         let secret = match &args.client_secret_env {

@@ -368,14 +368,14 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
             (Some(_), Some(_)) => {
                 return Err(
                     Failure::usage(format!("several questions begin with `{id}`")).hint(
-                        "write more of the id; `mcp-elicit inbox list --json` has all of it.",
+                        "write more of the id; `mcp-elicit inbox list --json` shows it in full.",
                     ),
                 );
             }
         }
     }
     Err(Failure::usage(format!("no question begins with `{id}`"))
-        .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
+        .hint("`mcp-elicit inbox list` shows pending questions, `--ended` shows ended ones."))
 }
 
 /// Answers as they stand on the command line, checked against the question's form. Says what is sent in another
@@ -398,9 +398,9 @@ fn failed(fault: InboxFault) -> Failure {
             let failure = Failure::refused(told);
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
-                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
+                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` shows the valid answers."),
                 "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
-                "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
+                "too-late" => failure.hint("the first answer counts; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 "asks-people" => failure.hint("those who are asked log in to the inbox; `mcp-elicit inbox open` says where it is."),
                 _ => failure,

@@ -141,7 +141,7 @@ impl InputCaller {
         if let Some(unknown) = owner.filter(|name| !is_known(name)) {
             let shown = output::harmless(unknown);
             return Err(Failure::usage(format!("`caller.person`: no person is named `{shown}`"))
-                .hint("write the name as `[people.NAME]` has it; a gateway takes the caller for unknown."));
+                .hint("write the name as in `[people.NAME]`; a gateway treats this caller as unknown."));
         }
         let calling = CallingPerson::of_kind(self.kind, &self.issuer, owner, logs_in);
         let caller = Caller {
@@ -366,7 +366,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
     };
     let mut lines = Vec::new();
     if let Admit::Free(Some(rule)) = preview.admit {
-        lines.push(format!("{} lets the call go on", named(rule)));
+        lines.push(format!("{} lets the call proceed", named(rule)));
     }
     match decided {
         Some(CallOutcome::Refused(rule, reason)) => {
@@ -390,19 +390,17 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
             lines.extend(plan_lines(plan));
         }
         Some(CallOutcome::Ask(None, _)) | None => {
-            lines.push("no rule matches: the call goes on, and its caller is asked".to_owned());
+            lines.push("no rule matches: the call proceeds, and its caller is asked".to_owned());
         }
     }
     if preview.needs_question {
-        lines.push(
-            "without a `question` in the call, rules that need one were passed over".to_owned(),
-        );
+        lines.push("without a `question` in the call, rules that need one were skipped".to_owned());
     }
     for error in &preview.errors {
         let effect = if error.matched {
             "so the rule matched"
         } else {
-            "so the rule was passed over"
+            "so the rule was skipped"
         };
         lines.push(format!(
             "{}: {}, {effect}",
