@@ -73,7 +73,7 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 .iter()
                 .any(|version| version.parse::<Revision>().is_ok())
             {
-                failure.hint("without `--protocol` the newest revision that both speak is taken.")
+                failure.hint("without `--protocol`, the newest revision that both support is used.")
             } else {
                 failure
             }
@@ -215,11 +215,11 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
         CallError::Unauthorized { challenge, reason } => {
-            let words = "the server asks for another authorization";
+            let words = "the server requires another authorization";
             let failure = refused(&words, &challenge, reason.as_deref());
             match missing_scopes(&challenge) {
                 Some(scopes) => failure.hint(format!(
-                    "it wants the scope {}: sign in for it with `--sign-in --scope {}`.",
+                    "it requires the scope {}: sign in for it with `--sign-in --scope {}`.",
                     scopes.join(" "),
                     scopes.join(" --scope ")
                 )),
@@ -229,7 +229,7 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
                     failure.hint(OTHER_KEY)
                 }
                 None => failure.hint(
-                    "sign in with `--sign-in`, or name a token that it takes with `--token-env VARIABLE`.",
+                    "sign in with `--sign-in`, or name a token that it accepts with `--token-env VARIABLE`.",
                 ),
             }
         }

@@ -92,8 +92,8 @@ fn undeclared(text: &str, declared: Capability) -> Option<String> {
     Some(if declared.is_none() {
         "this call declared that it cannot be asked; leave out `--elicit off`, and look at the policy.".to_owned()
     } else if declared.form {
-        "this call declared forms only: `--answer`, `--accept-defaults`, `--elicit form` and a policy do. Call without them, \
-         or with `--answers FILE`, to be asked to visit a URL too."
+        "this call declared forms only: `--answer`, `--accept-defaults`, `--elicit form` or a policy causes this. Call without \
+         them, or with `--answers FILE`, to be asked to visit a URL too."
             .to_owned()
     } else {
         "this call declared URLs only: leave out `--elicit url`, and look at the policy.".to_owned()

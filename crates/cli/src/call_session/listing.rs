@@ -156,7 +156,7 @@ async fn pages<T>(
         cursor = next;
     }
     output::say(format_args!(
-        "a list of the server goes on after {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
+        "a list of the server continues beyond {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
     ));
     all.truncate(MAX_ENTRIES);
     Ok(all)

@@ -232,7 +232,7 @@ async fn step_up(
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
     output::say(format_args!(
-        "the server wants more for this than was granted: {}",
+        "the server requires more for this than was granted: {}",
         scopes.join(" ")
     ));
     let mut all = sign_in.granted().await?;

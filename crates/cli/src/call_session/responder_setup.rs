@@ -45,10 +45,10 @@ impl ResponderSetup {
     fn within(mut self, allowed: Capability) -> Result<Self, Failure> {
         self.allowed = allowed;
         if self.modes().is_none() && !allowed.is_none() {
-            return Err(Failure::usage(
-                "`--elicit url` does not go with answers that fit forms only",
-            )
-            .hint("leave out `--answer` and `--accept-defaults`, or use `--answers FILE`."));
+            return Err(
+                Failure::usage("`--elicit url` cannot be combined with answers for forms")
+                    .hint("leave out `--answer` and `--accept-defaults`, or use `--answers FILE`."),
+            );
         }
         if self.modes() != self.responder.modes() && !self.modes().is_none() {
             self.responder = Arc::new(Limited {

@@ -27,11 +27,11 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::events()))]
     event: Option<String>,
 
-    /// Only events of the question whose id begins like this
+    /// Only events of the question whose id begins with this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
-    /// Print JSON lines, each with its link of the chain
+    /// Print JSON lines, each with its link in the chain
     #[arg(long)]
     json: bool,
 
@@ -83,20 +83,20 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
             }
         }
         if !has_some {
-            output::say("no event fits `--server`, `--event` and `--question`");
+            output::say("no event matches `--server`, `--event` and `--question`");
         }
     }
     if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
         let file = folder.identity();
         return Err(Failure::refused(format!(
-            "{} events; whether the chain is whole cannot be said: {} is missing or holds no whole key",
+            "{} events; the chain cannot be verified: {} is missing or holds no complete key",
             links.len(),
             file.display()
         ))
         .hint("restore the key from a backup."));
     }
     if let ChainCheck::Whole { links } = verdict {
-        output::say(format_args!("{links} events, the chain is whole"));
+        output::say(format_args!("{links} events, the chain is intact"));
     }
     Ok(exit_of(verdict))
 }

@@ -46,15 +46,15 @@ They fail after that, or when the receiver rejects them permanently. Reasons, am
   missing-scope   the Slack app lacks a scope: add it, and install the app again
   not-in-channel  the Slack app is not in that channel: invite it
   address         the person or group has no address on the channel, or nobody there has it
-  refused         the receiver says no, such as to an address that it does not know
-  address-gone    the channel, workspace or address no longer exists, or the channel is not in the
-                  gateway's file any more
-  too-late        its time was over before it could be sent
+  refused         the receiver rejects the message, such as for an unknown address
+  address-gone    the channel, workspace or address no longer exists, or the channel is no longer in
+                  the gateway's file
+  too-late        its deadline passed before it could be sent
 
 The gateway that uses this state folder sends retries. A message about a question that has ended
 is skipped.";
 
-/// List messages to people and programs that could not be sent, or not yet, and send them again
+/// List messages to people and programs that have failed or are being retried, and send them again
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChannelsArgs {
@@ -72,19 +72,19 @@ pub(crate) struct ChannelsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// List messages that have failed, the latest first
+    /// List messages that have failed, the newest first
     Failed {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// List messages that could not be sent so far and are tried again, the next try first
+    /// List messages that are being retried, the next attempt first
     Waiting {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// Make the gateway send a message again, for an hour at most
+    /// Make the gateway try to send a message again, for at most an hour
     Retry {
         /// Its id, or the beginning of it
         id: Option<String>,
@@ -109,9 +109,15 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
-        Act::Retry { id: None, all: true } => retry_all(&record, args.json).await,
-        Act::Retry { id: None, all: false } => Err(Failure::usage("no message is named").hint(
-            "name one by its id, which `mcp-elicit channels failed` has, or all of them with `--all`.",
+        Act::Retry {
+            id: None,
+            all: true,
+        } => retry_all(&record, args.json).await,
+        Act::Retry {
+            id: None,
+            all: false,
+        } => Err(Failure::usage("no message is named").hint(
+            "name one by its id, as shown by `mcp-elicit channels failed`, or all with `--all`.",
         )),
     };
     record.flush().await.map_err(broken)?;
@@ -146,7 +152,7 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
             };
             let are = if count == 1 { "is" } else { "are" };
             output::say(format_args!(
-                "{failed}{count} could not be sent yet and {are} tried again: `mcp-elicit channels waiting`"
+                "{failed}{count} {are} being retried: `mcp-elicit channels waiting`"
             ));
         }
     }
@@ -176,7 +182,7 @@ async fn list_waiting(record: &Record, most: usize, json: bool) -> Result<Exit, 
         }
     }
     if waiting.is_empty() && !json {
-        output::say("no message waits for another try");
+        output::say("no message is being retried");
     }
     Ok(Exit::Done)
 }
@@ -193,12 +199,12 @@ async fn retry(record: &Record, id: &str, json: bool) -> Result<Exit, Failure> {
             "no failed message begins with `{}`",
             harmless(id)
         ))
-        .hint("`mcp-elicit channels failed` has them.")),
+        .hint("`mcp-elicit channels failed` lists them.")),
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "several failed messages begin with `{}`",
             harmless(id)
         ))
-        .hint("write more of the id; `mcp-elicit channels failed --json` has all of it.")),
+        .hint("write more of the id; `mcp-elicit channels failed --json` shows it in full.")),
     }
 }
 

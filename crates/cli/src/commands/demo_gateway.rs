@@ -161,7 +161,7 @@ fn gateway(state: &Path) -> Result<Target, Failure> {
 fn introduce() {
     output::say("Starting three programs, as in a real setup:");
     for (name, what) in [
-        ("client", "this demo, which cannot ask anybody anything"),
+        ("client", "this demo, which cannot ask"),
         ("gateway", "mcp-elicit gateway -- mcp-elicit demo-server"),
         (
             "server",
@@ -353,7 +353,7 @@ fn answered_words(question: &Value) -> String {
         return format!("The question is {phase}.");
     }
     format!(
-        "{} {phase} {by}. The call goes on:",
+        "{} {phase} {by}. The call continues:",
         styled(GOOD, "The question is")
     )
 }
@@ -373,7 +373,7 @@ mod tests {
         let answered = json!({"phase": "answered", "by": "in the browser"});
         let words = answered_words(&answered);
         assert!(
-            words.ends_with("answered in the browser. The call goes on:"),
+            words.ends_with("answered in the browser. The call continues:"),
             "{words}"
         );
     }

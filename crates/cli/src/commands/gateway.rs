@@ -136,7 +136,7 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
     }
     for server in config.servers.iter().filter(|server| server.share_child) {
         output::say(format_args!(
-            "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
+            "{}: one child for all calls of a client (share-child); calls in which it may ask run one after the other",
             server.settings.server
         ));
     }
@@ -208,10 +208,10 @@ async fn serve_clients(
 /// Explains a gateway that is started in a terminal and seems to do nothing: clients start it.
 fn say_what_is_waited_for() {
     output::say(
-        "waiting for an MCP client on stdin; this command belongs into a client's configuration",
+        "waiting for an MCP client on stdin; this command belongs in a client's configuration",
     );
     output::say(format_args!(
-        "{} to try it, put it behind `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
+        "{} to try it, prefix it with `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
          to end it, press Ctrl-C",
         output::styled(output::HINT, "next:")
     ));
@@ -221,11 +221,11 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     let failure = match &fault {
         StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
             Failure::usage("cannot start the gateway")
-                .hint("say again who may answer with `--presence page` or `--presence any`.")
+                .hint("set again who may answer, with `--presence page` or `--presence any`.")
         }
         StartError::State { .. } | StartError::NoState => {
             Failure::usage("cannot start the gateway")
-                .hint("name a folder that you may write with `--state DIR`.")
+                .hint("name a writable folder with `--state DIR`.")
         }
         StartError::Keys(fault) => {
             let otherwise = || {
@@ -247,7 +247,7 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
         StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
-            "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls and name its address with `public-url`, or take the risk with `--insecure`.",
+            "require an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that authenticates callers and set `public-url` to its address, or accept the risk with `--insecure`.",
         ),
         StartError::Auth { .. } => Failure::usage("cannot start the gateway")
             .hint("see `[auth]` in its configuration file."),

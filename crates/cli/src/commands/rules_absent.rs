@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 
 /// Check and simulate a gateway's rules; not included in this build (feature `full`)
 ///
-/// The command belongs to the cargo feature `full`, which a first build goes without. To have it:
+/// This command needs the cargo feature `full`, which is off by default. To build with it:
 /// `cargo install --locked --profile dist --path crates/cli --features full`.
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {

@@ -35,9 +35,9 @@ Examples:
   mcp-elicit tokens revoke 4f1c9a0b7d22
   mcp-elicit tokens block https://id.example.com 248289761001
 
-A token is shown once, when it is made; the state folder has its hash only. A change is in force at
-the next request, and calls that a revoked token or a blocked caller still waits for are ended
-within a second.";
+A token is shown only once, when it is made; the state folder has only its hash. A change takes
+effect at the next request, and pending calls of a revoked token or a blocked caller end within a
+second.";
 
 /// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ enum Act {
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
     },
-    /// The tokens, without their secrets, and the callers that are blocked
+    /// List tokens, without their secrets, and blocked callers
     List,
     /// Block a caller immediately, identified by issuer and subject
     Block {
@@ -84,7 +84,7 @@ enum Act {
         /// The subject at the issuer, as shown by the inbox and the audit
         subject: String,
     },
-    /// Let a blocked caller call again
+    /// Allow a blocked caller to call again
     Unblock {
         /// The issuer
         issuer: String,
@@ -93,10 +93,10 @@ enum Act {
     },
     /// End a token
     Revoke {
-        /// Its id, which `tokens list` has
+        /// Its id, as shown by `tokens list`
         id: String,
     },
-    /// Remove tokens that were revoked or have expired from the list; earlier questions then show their id and no name
+    /// Remove revoked and expired tokens from the list; earlier questions then show their id instead of their name
     Prune,
 }
 
@@ -255,8 +255,8 @@ async fn tell_blocked(
     let now = if is_blocked { "blocked" } else { "not blocked" };
     let words = output::harmless(subject);
     if !is_changed {
-        return Err(Failure::usage(format!("{words} is {now} already"))
-            .hint("`mcp-elicit tokens list` has who is blocked."));
+        return Err(Failure::usage(format!("{words} is already {now}"))
+            .hint("`mcp-elicit tokens list` shows the blocked callers."));
     }
     let caller = format!("{subject} ({issuer})");
     inbox::note_about(folder, event, ("caller", &caller)).await;
@@ -282,7 +282,7 @@ async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
         known => format!(" (it has: {})", output::harmless(&known.join(", "))),
     };
     output::say(format_args!(
-        "{note} the record has no question for any caller of {shown}{known}: the issuer has to be written exactly as `[auth]` has it"
+        "{note} the record has no question for any caller of {shown}{known}: the issuer must be written exactly as in `[auth]`"
     ));
 }
 
@@ -317,8 +317,8 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
     if !revoked.map_err(|error| unusable(&error))? {
         return Err(
             // Not repeated: it may be a token's whole text.
-            Failure::usage("there is no token of this id that could be revoked")
-                .hint("`mcp-elicit tokens list` has them."),
+            Failure::usage("there is no token with this id to revoke")
+                .hint("`mcp-elicit tokens list` shows the tokens."),
         );
     }
     inbox::note_about(folder, Event::TokenRevoked, ("token", id)).await;
@@ -391,7 +391,10 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     }
     let lifetime = Duration::from_secs(u64::from(number) * unit);
     if lifetime > LONGEST_LIFETIME {
-        return Err("a token expires within 100 years, or without this option never".to_owned());
+        return Err(
+            "a token must expire within 100 years; without this option, it never expires"
+                .to_owned(),
+        );
     }
     Ok(lifetime)
 }

@@ -39,7 +39,7 @@ pub(crate) struct SignInArgs {
     #[arg(long, requires = "url", conflicts_with_all = ["command", "token_env"])]
     sign_in: bool,
 
-    /// The id of a client that is registered already; without it, this client registers itself
+    /// Id of a client that you registered; by default, this client registers itself
     #[arg(long, value_name = "ID", requires = "sign_in")]
     client_id: Option<String>,
 
@@ -47,11 +47,11 @@ pub(crate) struct SignInArgs {
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
 
-    /// Scope to request; repeat for more. Without it, the scopes that the server names
+    /// Scope to request; repeat for more [default: the scopes that the server names]
     #[arg(long = "scope", value_name = "SCOPE", requires = "sign_in")]
     scopes: Vec<String>,
 
-    /// The port of http://127.0.0.1:PORT/callback, where it is registered; a free one by default
+    /// Port of http://127.0.0.1:PORT/callback, if that address is registered [default: a free port]
     #[arg(
         long,
         value_name = "PORT",
@@ -86,13 +86,13 @@ impl SignIn {
             return Ok(None);
         };
         if without_userinfo(url) != url.as_str() {
-            return Err(
-                Failure::usage("a user name in the URL does not go with `--sign-in`")
-                    .hint("leave out the name and the password: the sign-in stands for them."),
-            );
+            return Err(Failure::usage(
+                "a user name in the URL cannot be combined with `--sign-in`",
+            )
+            .hint("leave out the name and the password: the sign-in replaces them."));
         }
         let state = state.ok_or_else(|| {
-            Failure::usage("there is no folder to keep the sign-in in")
+            Failure::usage("there is no folder for the tokens of the sign-in")
                 .hint("name one with `--state DIR`.")
         })?;
         let secret = match &args.client_secret_env {

@@ -192,7 +192,7 @@ impl ConfigFolder {
         let is_used = std::fs::read_dir(&path).map_err(unusable)?.next().is_some();
         if is_used {
             let message = format!("{} is not empty", path.display());
-            return Err(Failure::usage(message).hint("name a folder that is not there yet."));
+            return Err(Failure::usage(message).hint("name a folder that does not exist yet."));
         }
         Ok(Self::Kept(path))
     }
@@ -208,10 +208,10 @@ impl ConfigFolder {
     fn say_where_it_is(&self) {
         match self {
             Self::Passing(_) => output::say(
-                "The demo's configuration is gone with it; `mcp-elicit demo --team --keep DIR` keeps it.",
+                "The demo's configuration was deleted; `mcp-elicit demo --team --keep DIR` keeps it.",
             ),
             Self::Kept(path) => output::say(format_args!(
-                "The demo's configuration stays: {}. Put your issuer, people and servers in it; docs/teams.md goes through them.",
+                "The demo's configuration is in {}. Put your issuer, people and servers in it; docs/teams.md explains each step.",
                 path.join(CONFIG).display()
             )),
         }
@@ -369,7 +369,7 @@ async fn stay(inbox: SocketAddr, stop: &CancellationToken) {
     if io::stderr().is_terminal() {
         output::say("");
         output::say(format_args!(
-            "Both calls are done. Look around at http://{inbox}/audit and http://{inbox}/account;"
+            "Both calls are done. See http://{inbox}/audit and http://{inbox}/account;"
         ));
         output::say("Ctrl-C ends the demo.");
         stop.cancelled().await;

@@ -36,7 +36,7 @@ pub(crate) struct InboxArgs {
     act: InboxCommand,
 
     /// Address of an inbox, which gets the state folder's token [default: the socket of the gateway in the state folder, or
-    /// the record itself where no gateway runs]
+    /// the record itself if no gateway runs]
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -51,9 +51,9 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 enum InboxCommand {
-    /// List pending questions, the longest waiting first
+    /// List pending questions, the oldest first
     List {
-        /// List ended questions instead, the latest first
+        /// List ended questions instead, the newest first
         #[arg(long)]
         ended: bool,
         /// Maximum number of questions
@@ -86,7 +86,7 @@ enum InboxCommand {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Print each question as it comes, from gateways that start later too, until stopped
+    /// Print each question as it arrives, including from gateways that start later, until stopped
     Watch,
     /// Sign a browser in and show the queue, or one question
     Open {
@@ -111,7 +111,7 @@ enum InboxCommand {
 enum PeopleCommand {
     /// List people with the subjects that they are bound to
     List,
-    /// Release a person from a subject, which has changed at the issuer: the next login by mail address binds them again. Their sessions end
+    /// Release a person whose subject has changed at the issuer: their sessions end, and their next login by mail address binds them again
     Unbind {
         /// The name in [people]
         name: String,
@@ -124,10 +124,10 @@ enum SessionsCommand {
     List,
     /// End one session, or all
     Revoke {
-        /// Its id, as the list has it
+        /// Its id, as shown by `inbox sessions list`
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All sessions, those of people who log in among them, and every unused login link
+        /// All sessions, including those of people who log in, and every unused login link
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -368,14 +368,14 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
             (Some(_), Some(_)) => {
                 return Err(
                     Failure::usage(format!("several questions begin with `{id}`")).hint(
-                        "write more of the id; `mcp-elicit inbox list --json` has all of it.",
+                        "write more of the id; `mcp-elicit inbox list --json` shows it in full.",
                     ),
                 );
             }
         }
     }
     Err(Failure::usage(format!("no question begins with `{id}`"))
-        .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
+        .hint("`mcp-elicit inbox list` shows pending questions, `--ended` shows ended ones."))
 }
 
 /// Answers as they stand on the command line, checked against the question's form. Says what is sent in another
@@ -398,9 +398,9 @@ fn failed(fault: InboxFault) -> Failure {
             let failure = Failure::refused(told);
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
-                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
+                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` shows the valid answers."),
                 "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
-                "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
+                "too-late" => failure.hint("the first answer counts; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 "asks-people" => failure.hint("those who are asked log in to the inbox; `mcp-elicit inbox open` says where it is."),
                 _ => failure,

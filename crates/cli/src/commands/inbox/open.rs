@@ -26,7 +26,7 @@ pub(super) fn people_log_in(inbox: &PeopleInbox, question: Option<&str>) -> Fail
     let failure = Failure::usage("people log in to this inbox, so no link signs a browser in");
     match &inbox.by {
         LogInBy::Proxy => failure.hint(format!(
-            "open {page} through the proxy in front of the inbox, which says who is who."
+            "open {page} through the proxy in front of the inbox, which authenticates people."
         )),
         LogInBy::Provider => failure.hint(format!("open {page} and log in.")),
     }
@@ -52,7 +52,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
             links.drop_key(&key)?;
             let (_, link) = links.make(SHOWN_LIFE)?;
             output::say(
-                "no browser could be started here; open this link, it signs one browser in, once:",
+                "no browser could be started here; open this link; it signs one browser in, once:",
             );
             output::say(format_args!("  {link}"));
             return Ok(Exit::Done);
@@ -61,14 +61,14 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
             links.drop_key(&key)?;
             return Err(Failure::usage("no browser could be started here")
                 .because(error)
-                .hint("run it in a terminal, which is shown a link to open."));
+                .hint("run it in a terminal, where it shows a link to open."));
         }
     };
     let mut keys = vec![key];
     if at_terminal {
         let (key, link) = links.make(SHOWN_LIFE)?;
         output::say(
-            "opening the inbox in your browser; if nothing appears, open this link, it signs one browser in, once:",
+            "opening the inbox in your browser; if nothing appears, open this link; it signs one browser in, once:",
         );
         output::say(format_args!("  {link}"));
         keys.push(key);
@@ -90,7 +90,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
     links.drop_key(&keys[0])?;
     Err(
         Failure::usage("the browser that was started has not opened the inbox")
-            .hint("run it in a terminal, which is shown a link to open."),
+            .hint("run it in a terminal, where it shows a link to open."),
     )
 }
 

@@ -49,7 +49,7 @@ async fn unbind(folder: &StateFolder, name: &str) -> Result<Exit, Failure> {
     if !unbound.map_err(|error| unwritable(&error))? {
         return Err(
             Failure::usage(format!("nobody named `{}` has logged in", harmless(name)))
-                .hint("`mcp-elicit inbox people list` has those who have."),
+                .hint("`mcp-elicit inbox people list` shows those who have."),
         );
     }
     let details = Details {

@@ -93,7 +93,7 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
         let ended = ended.map_err(|error| unwritable(&error))?;
         if ended.sessions.is_empty() {
             return Err(Failure::usage(format!("there is no session `{id}`"))
-                .hint("`mcp-elicit inbox sessions list` has them."));
+                .hint("`mcp-elicit inbox sessions list` shows them."));
         }
         note_ended(folder, &ended).await;
     }

@@ -277,12 +277,8 @@ fn described(field: &FieldView) -> String {
     };
     let hint = Some(field.hint()).filter(|hint| !hint.is_empty());
     let default = field.shown(&field.default);
-    let default = default.map(|default| {
-        format!(
-            "{} unless you say otherwise",
-            sanitize::line(&default, sanitize::LABEL)
-        )
-    });
+    let default =
+        default.map(|default| format!("{} by default", sanitize::line(&default, sanitize::LABEL)));
     for more in kind.into_iter().chain(hint).chain(default) {
         said.push_str(", ");
         said.push_str(&more);
@@ -338,7 +334,7 @@ mod tests {
             "arguments  build: 7\n           force: true",
             "for        ana",
             "through    Claude 2",
-            "count  optional, a whole number, 1 to 100, 3 unless you say otherwise\n             How many\n             copies",
+            "count  optional, a whole number, 1 to 100, 3 by default\n             How many\n             copies",
             "one of s (\u{201c}Small\u{201d}) | l (\u{201c}Large\u{201d})",
             "where  required, \u{201c}Environment\u{201d}, one of staging | production",
             "sure  optional, yes or no",

@@ -14,8 +14,8 @@ use crate::output;
 
 /// Check whether a requestedSchema is legal, clear and safe, and on which revisions
 ///
-/// Reports what makes it illegal, what would confuse a person who must answer (no title, two fields with one label, a
-/// hundred options) and what would endanger one (a secret asked for in a form, a link in a text, a default that
+/// Reports what makes it illegal, what would confuse a person who must answer (no title, two fields with the same label,
+/// a hundred options) and what would endanger them (a form that asks for a secret, a link in a text, a default that
 /// deletes).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

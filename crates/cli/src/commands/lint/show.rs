@@ -122,7 +122,7 @@ fn verdict(report: &Report) {
         format!("{n} {one}{}", if n == 1 { "" } else { "s" })
     };
     if report.findings.is_empty() {
-        say("nothing to find fault with");
+        say("no findings");
     } else {
         let (errors, warnings) = (
             count(Severity::Error, "error"),

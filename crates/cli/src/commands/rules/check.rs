@@ -17,10 +17,10 @@ use crate::output::{self, GOOD, HINT, harmless, say, styled};
 
 /// Find every mistake in a rules file, with its line and column
 ///
-/// Mistakes are, among others: unknown keys, a secret written as text, two people with one mail address, groups that contain
-/// each other, rules that can never match or name nobody, escalations that add nobody or come after the deadline, and conditions
+/// Mistakes include unknown keys, a secret written as text, two people with the same mail address, groups that contain each
+/// other, rules that can never match or name no one, escalations that add no one or come after the deadline, and conditions
 /// with names or types that do not exist. The tables `[channels.*]` are checked too: unknown keys, addresses, events, groups, and
-/// secrets written as text. Warnings leave the file usable.
+/// secrets written as text. A file with warnings can be used.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {

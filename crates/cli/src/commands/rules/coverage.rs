@@ -17,7 +17,7 @@ use crate::output::{self, WARNING, styled};
 
 /// List a server's tools with the rules that cover each, and tools without a rule
 ///
-/// Starts the server, or connects to it, and lists its tools; calls none of them.
+/// Starts the server, or connects to it, and lists its tools without calling any.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CoverageArgs {

@@ -31,7 +31,7 @@ enum RulesCommand {
     Coverage(Box<coverage::CoverageArgs>),
 }
 
-const EXAMPLES: &str = r#"A file:
+const EXAMPLES: &str = r#"Example file:
   [people.ada]
   mail = "ada@example.com"
   [people.bob]

@@ -27,7 +27,7 @@ use crate::output;
 
 /// Evaluate the rules for one call, or for every call in the audit
 ///
-/// The rules are first evaluated as before the call and, if they let it proceed, as when its server asks. Without a `question`
+/// The rules are evaluated as before the call and, if they let it proceed, again as when its server asks. Without a `question`
 /// in the call, rules that need one are skipped and listed in `needs`.
 ///
 /// With --audit, re-evaluates each audited question, approval and refusal under FILE. The audit keeps no arguments or messages; a
@@ -52,7 +52,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DIR", requires = "audit")]
     state: Option<PathBuf>,
 
-    /// With --audit: only events since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
+    /// With --audit: only events since a time, such as 2026-11-22T10:00:00Z, or of the last `7d`
     #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
     since: Option<Since>,
 
@@ -141,7 +141,7 @@ impl InputCaller {
         if let Some(unknown) = owner.filter(|name| !is_known(name)) {
             let shown = output::harmless(unknown);
             return Err(Failure::usage(format!("`caller.person`: no person is named `{shown}`"))
-                .hint("write the name as `[people.NAME]` has it; a gateway takes the caller for unknown."));
+                .hint("write the name as in `[people.NAME]`; a gateway treats this caller as unknown."));
         }
         let calling = CallingPerson::of_kind(self.kind, &self.issuer, owner, logs_in);
         let caller = Caller {
@@ -366,7 +366,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
     };
     let mut lines = Vec::new();
     if let Admit::Free(Some(rule)) = preview.admit {
-        lines.push(format!("{} lets the call go on", named(rule)));
+        lines.push(format!("{} lets the call proceed", named(rule)));
     }
     match decided {
         Some(CallOutcome::Refused(rule, reason)) => {
@@ -390,19 +390,17 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
             lines.extend(plan_lines(plan));
         }
         Some(CallOutcome::Ask(None, _)) | None => {
-            lines.push("no rule matches: the call goes on, and its caller is asked".to_owned());
+            lines.push("no rule matches: the call proceeds, and its caller is asked".to_owned());
         }
     }
     if preview.needs_question {
-        lines.push(
-            "without a `question` in the call, rules that need one were passed over".to_owned(),
-        );
+        lines.push("without a `question` in the call, rules that need one were skipped".to_owned());
     }
     for error in &preview.errors {
         let effect = if error.matched {
             "so the rule matched"
         } else {
-            "so the rule was passed over"
+            "so the rule was skipped"
         };
         lines.push(format!(
             "{}: {}, {effect}",

@@ -144,7 +144,7 @@ impl Line<'_> {
 
 const fn words(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Allowed => ": the call goes on",
+        Verdict::Allowed => ": the call proceeds",
         Verdict::Caller => ": the caller is asked",
         Verdict::People => ": people are asked",
         Verdict::Approval => ": approval before the call",

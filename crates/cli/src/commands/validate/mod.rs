@@ -90,7 +90,7 @@ fn show(verdict: &Verdict, schema: &Input, content: &Input) {
             ));
         }
         output::say(format_args!(
-            "  {} `mcp-elicit lint {schema}` shows the places.",
+            "  {} `mcp-elicit lint {schema}` shows the positions.",
             styled(output::HINT, "next:")
         ));
     } else if verdict.valid() {
