@@ -1,11 +1,11 @@
-//! The person said no, or made no choice: an answer, reported as a fault only to callers that cannot go on without.
+//! A person's refusal: an answer, reported as a fault only to callers that cannot go on without an accept.
 
 use serde_json::{Value, json};
 
 use super::error::code;
 use crate::wire::Action;
 
-/// A refusal where an accept was needed. Only a person's own act makes one.
+/// A refusal where an accept was needed. Only a person's own action creates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PersonFault {
     /// The person declined.
