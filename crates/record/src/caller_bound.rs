@@ -56,7 +56,7 @@ impl Number {
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     caller: &'a str,
-    /// `None` where the gateway asks.
+    /// `None` if the gateway asks.
     server: Option<&'a str>,
 }
 

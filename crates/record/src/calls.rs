@@ -50,7 +50,7 @@ impl Record {
         self.unattended_count.store(calls.len(), Ordering::Release);
     }
 
-    /// Returns whether any call is known that nobody waits for.
+    /// Returns `true` if any call is known that nobody waits for.
     pub fn has_calls(&self) -> bool {
         self.unattended_count.load(Ordering::Acquire) > 0
     }
@@ -61,7 +61,7 @@ impl Record {
         key.hash("call", &[scope.hash.as_bytes(), digest.as_bytes()])
     }
 
-    /// Returns whether this call may be found: [`Record::find_call`] tells.
+    /// Returns `true` if this call may be found: [`Record::find_call`] tells.
     pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
         if !self.has_calls() {
             return false;

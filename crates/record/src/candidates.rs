@@ -82,7 +82,7 @@ impl Record {
     /// Returns the calls that the question may be for, the likeliest first; none where it is known which asked.
     ///
     /// # Errors
-    /// When their arguments were sealed with another key, or are damaged.
+    /// If their arguments were sealed with another key, or are damaged.
     pub fn candidates(&self, row: &Row) -> Result<Vec<Candidate>, RecordError> {
         if row.body.others.is_empty() {
             return Ok(Vec::new());

@@ -171,7 +171,7 @@ impl Record {
         Ok(None)
     }
 
-    /// Returns whether no running gateway has a call that waits for it, and something can still come of it.
+    /// Returns `true` if no running gateway has a call that waits for it, and something can still come of it.
     fn may_adopt(&self, row: &Row) -> bool {
         let elsewhere = !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
         let open = row.lifecycle.is_open() && !row.lifecycle.is_due(self.now());

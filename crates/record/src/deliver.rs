@@ -162,7 +162,7 @@ impl Record {
             .is_some_and(|live| live.promise.is_some())
     }
 
-    /// Takes the answer out of this row; `None` where there is none to take. A person who is told when it is written
+    /// Takes the answer out of this row; `None` if there is none to take. A person who is told when it is written
     /// (`is_promised`) may ask what became of it after a kill: its values are in the store until that is known.
     fn take(&self, mut known: KnownRow, is_promised: bool) -> Result<Option<Taken>, RecordError> {
         let now = self.now();

@@ -55,7 +55,7 @@ impl Encryption {
             .clone()
     }
 
-    /// Reads the keys again; `None` where there is no file of them.
+    /// Reads the keys again; `None` if there is no file of them.
     fn read_again(&self) -> Option<Vec<Cipher>> {
         let keys = ciphers(&keys_in(self.path.as_deref()?).ok()?);
         let mut known = self.ciphers.write().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     Ok(bytes.as_chunks::<KEY>().0.to_vec())
 }
 
-/// Returns whether these bytes of a file are one key, or two.
+/// Returns `true` if these bytes of a file are one key, or two.
 pub(crate) fn are_keys(bytes: &[u8]) -> bool {
     let (keys, rest) = bytes.as_chunks::<KEY>();
     !keys.is_empty() && keys.len() <= MAX_KEYS && rest.is_empty()

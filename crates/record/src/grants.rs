@@ -55,7 +55,7 @@ impl Record {
     /// Keeps a grant, in the place of one of the same key.
     ///
     /// # Errors
-    /// When the store fails, or the answers cannot be sealed.
+    /// If the store fails, or the answers cannot be sealed.
     pub async fn keep_grant(&self, grant: &ApprovalGrant) -> Result<(), RecordError> {
         let place = bound_to(&grant.key, grant.at, grant.until);
         let stored = StoredGrant {
@@ -74,7 +74,7 @@ impl Record {
     /// people are asked again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn grants(&self) -> Result<Vec<ApprovalGrant>, RecordError> {
         let now = self.now();
         let stored = self.store.grants(now).await?;
@@ -97,7 +97,7 @@ impl Record {
     /// Deletes grants.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn drop_grants(&self, keys: Vec<String>) -> Result<(), RecordError> {
         Ok(self.store.drop_grants(keys).await?)
     }

@@ -71,7 +71,7 @@ impl IdentityKey {
         encryption::key_in_file(path, &encryption::random::<KEY>()?).map(Self::new)
     }
 
-    /// Reads the key in this file; `None` where there is none, or no whole one.
+    /// Reads the key in this file; `None` if there is none, or no whole one.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         match state_file::read(path) {
             Ok(bytes) if encryption::are_keys(&bytes) => {
@@ -181,7 +181,7 @@ fn question_text(request: &ElicitRequest) -> String {
     text
 }
 
-/// The members of what a server says of itself; `None` where that cannot be read.
+/// The members of what a server says of itself; `None` if that cannot be read.
 fn info_members(info: &str) -> Option<Members<'_>> {
     Members::read_text(info, "serverInfo").ok()
 }

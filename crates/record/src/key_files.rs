@@ -73,7 +73,7 @@ impl KeyFiles {
     /// Reads the keys. One that is missing or damaged is made where the record holds nothing that was made with it.
     ///
     /// # Errors
-    /// When a key is lost that the record needs, or a file cannot be used.
+    /// If a key is lost that the record needs, or a file cannot be used.
     pub async fn open(&self) -> Result<Keys, KeyFileError> {
         self.check_loss(&self.seal, |held| {
             (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
@@ -97,10 +97,10 @@ impl KeyFiles {
     }
 
     /// Sets the record aside under another name in its folder, so that the next start makes a new one, with new keys in place of
-    /// those that are lost. Returns where it is now; `None` where there is no record. No gateway may run on it.
+    /// those that are lost. Returns where it is now; `None` if there is no record. No gateway may run on it.
     ///
     /// # Errors
-    /// When a file cannot be moved.
+    /// If a file cannot be moved.
     pub async fn set_record_aside(&self) -> io::Result<Option<PathBuf>> {
         if !self.record.exists() {
             return Ok(None);
@@ -172,7 +172,7 @@ impl KeyFiles {
 }
 
 impl KeyFileError {
-    /// Returns what a person can do, in a sentence; `None` where the error says it.
+    /// Returns what a person can do, in a sentence; `None` if the error says it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Lost { path, .. } => Some(remedy(&path.display().to_string())),
@@ -192,7 +192,7 @@ pub fn remedy(file: &str) -> String {
     )
 }
 
-/// Returns what is wrong with a key file; `None` where it holds a key.
+/// Returns what is wrong with a key file; `None` if it holds a key.
 fn loss_of(path: &Path) -> io::Result<Option<KeyLoss>> {
     match state_file::read(path) {
         Ok(bytes) if encryption::are_keys(&bytes) => Ok(None),

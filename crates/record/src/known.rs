@@ -164,7 +164,7 @@ impl Record {
         }
     }
 
-    /// Returns whether an answer is held here that waits to be written together with its delivery.
+    /// Returns `true` if an answer is held here that waits to be written together with its delivery.
     pub(super) fn is_held(&self, id: &str) -> bool {
         let live = self.live();
         let known = live.get(id).and_then(|live| live.known.as_deref());
@@ -177,7 +177,7 @@ impl Record {
         Some(turn.lock_owned().await)
     }
 
-    /// Makes a change of a question that this gateway has exclusively; `None` where it has not.
+    /// Makes a change of a question that this gateway has exclusively; `None` if it has not.
     pub(super) fn step_exclusive(
         &self,
         id: &str,

@@ -308,7 +308,7 @@ impl Record {
     /// Writes into the audit what is not a step of a question, with all that there is to tell.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn audit_details(
         &self,
         event: audit::Event,
@@ -375,7 +375,7 @@ impl Record {
     /// The rows of a list that are under these keys: one person's.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn list_under(
         &self,
         filter: Filter,
@@ -385,11 +385,11 @@ impl Record {
         Ok(self.store.list_under(filter, keys, most).await?)
     }
 
-    /// Returns the arguments of the call that a question came up in, JSON; `None` where it has none, or where any of several calls
-    /// may have asked.
+    /// Returns the arguments of the call that a question came up in, JSON; `None` if it has none, or where any of
+    /// several calls may have asked.
     ///
     /// # Errors
-    /// When they were sealed with another key, or are damaged.
+    /// If they were sealed with another key, or are damaged.
     pub fn arguments(&self, row: &Row) -> Result<Option<String>, RecordError> {
         if !row.body.others.is_empty() {
             return Ok(None);
@@ -421,12 +421,12 @@ impl Record {
             .remove(id);
     }
 
-    /// Returns whether another running gateway knows more of the question than the row says, and alone may change it.
+    /// Returns `true` if another running gateway knows more of the question than the row says, and alone may change it.
     fn is_exclusive_elsewhere(&self, row: &Row) -> bool {
         row.exclusive && !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner)
     }
 
-    /// Returns whether a call waits for this question right now, here or in another running gateway.
+    /// Returns `true` if a call waits for this question right now, here or in another running gateway.
     pub fn is_waited_for(&self, row: &Row) -> bool {
         if self.lock_file.is_mine(&row.owner) {
             self.live().contains_key(&row.id)

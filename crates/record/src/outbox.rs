@@ -84,7 +84,7 @@ impl Record {
     /// Returns questions whose course may hold what people were not told, each with the number of events that they were told of.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn untold(&self, most: usize) -> Result<Vec<(Row, usize)>, RecordError> {
         let untold = self.store.untold(most).await?;
         Ok(untold.into_iter().map(|one| (one.row, one.told)).collect())
@@ -94,7 +94,7 @@ impl Record {
     /// before stays as it is, so that a repetition after a crash makes none twice.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn tell(&self, row: &Row, messages: Vec<NewMessage>) -> Result<(), RecordError> {
         let notified = Notified {
             question: row.id.clone(),
@@ -109,7 +109,7 @@ impl Record {
     /// a message of which nothing is said is taken again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn take_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let now = self.now();
         let lease_end = now.after(LEASE);
@@ -119,7 +119,7 @@ impl Record {
     /// Says what became of a message, and tells the audit. `false` where somebody else has taken it since.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn tried(&self, message: &Notification, tried: Tried) -> Result<bool, RecordError> {
         let now = self.now();
         let taken = Taken {
@@ -144,7 +144,7 @@ impl Record {
     /// Returns the messages of a question, the oldest first: who was told where, and who was not and why.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn messages_of(&self, question: &str) -> Result<Vec<Notification>, RecordError> {
         let filter = NotificationFilter::Question(question.to_owned());
         Ok(self.store.notifications(filter, 1_000).await?)
@@ -153,7 +153,7 @@ impl Record {
     /// Returns messages that could not be sent, the newest first.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn failed_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let failed = NotificationFilter::Failed;
         Ok(self.store.notifications(failed, most).await?)
@@ -163,7 +163,7 @@ impl Record {
     /// latest `most` that ended.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn waiting_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let mut waiting = Vec::new();
         for filter in [Filter::Open, Filter::Ended] {
@@ -180,7 +180,7 @@ impl Record {
     /// Returns the times at which a person was sent a message since then, the earliest first.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn notified_since(
         &self,
         person: &str,
@@ -194,7 +194,7 @@ impl Record {
     /// Returns when a recipient of a person was reached last, and the message that could not be sent to it since.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn reached(&self, person: &str, recipient: &str) -> Result<Reached, RecordError> {
         let sent = NotificationFilter::Reached {
             person: person.to_owned(),
@@ -215,7 +215,7 @@ impl Record {
     /// Queues a message that has failed once more, and tells the audit who did; `false` where it has not failed.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn send_again(&self, message: &Notification, by: &str) -> Result<bool, RecordError> {
         let now = self.now();
         let (id, until) = (message.id.clone(), now.after(AGAIN));

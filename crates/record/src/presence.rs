@@ -62,7 +62,7 @@ impl Presence {
         }
     }
 
-    /// Returns whether so many marks have gathered that the record is to be asked.
+    /// Returns `true` if so many marks have gathered that the record is to be asked.
     fn has_gathered(&self) -> bool {
         let left = self.left();
         left.marks.len() > GATHERED.max(2 * left.known)
@@ -80,7 +80,7 @@ impl Presence {
 }
 
 impl Record {
-    /// Returns whether the record has nothing to say about this question, and nobody else can say anything about it.
+    /// Returns `true` if the record has nothing to say about this question, and nobody else can say anything about it.
     pub(super) fn is_new(&self, binding: &str) -> bool {
         let alone = *self.presence.alone();
         let unchanged = |then| self.lock_file.mark().is_ok_and(|now| now == then);

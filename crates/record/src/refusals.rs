@@ -43,7 +43,8 @@ impl Refusals {
         }))
     }
 
-    /// Counts one more that is to be written down. Returns the number of those before it that were left out; `None` where it is one of them.
+    /// Counts one more that is to be written down. Returns the number of those before it that were left out; `None` if
+    /// it is one of them.
     pub fn count(&self, now: Timestamp) -> Option<u64> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let most = counted.most;

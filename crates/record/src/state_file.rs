@@ -42,7 +42,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Reads a regular file, whole. A link or a pipe in its place is refused, and holds up nothing; so is a file of another user, on Unix.
 ///
 /// # Errors
-/// When there is no such file, or it is none that can be read.
+/// If there is no such file, or it is none that can be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_to_read(path)?;
     check_opened(path, &file.metadata()?)?;
@@ -71,7 +71,7 @@ fn check_opened(path: &Path, known: &Metadata) -> io::Result<()> {
 /// Refuses what another user owns: they may have written what is in it, and can change it at any time.
 ///
 /// # Errors
-/// When the owner is not the user of this process.
+/// If the owner is not the user of this process.
 #[cfg(unix)]
 pub fn refuse_foreign(path: &Path, known: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -123,7 +123,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 /// file of another user, on Unix.
 ///
 /// # Errors
-/// When it cannot be made or opened, is no regular file, or is another user's.
+/// If it cannot be made or opened, is no regular file, or is another user's.
 pub fn open_private(path: &Path) -> io::Result<File> {
     open_to_change(path, true)
 }
@@ -131,7 +131,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 /// Opens a file that is there, to be locked or changed, as [`open_private`] does.
 ///
 /// # Errors
-/// When there is none, or it is no regular file.
+/// If there is none, or it is no regular file.
 pub fn open_existing(path: &Path) -> io::Result<File> {
     open_to_change(path, false)
 }

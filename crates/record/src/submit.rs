@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// A person's answer to a question that a session here waits for: it is held, the session is told, and it is written
-    /// together with its delivery, or by itself where that cannot begin. `None` where it was not.
+    /// together with its delivery, or by itself where that cannot begin. `None` if it was not.
     async fn submit_with_delivery(
         &self,
         id: &str,

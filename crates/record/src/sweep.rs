@@ -54,7 +54,7 @@ impl Record {
     /// for nobody.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn withdraw_for(&self, is_gone: impl Fn(&str) -> bool) -> Result<(), RecordError> {
         let mut page = Page::first(OPEN_AT_ONCE);
         loop {
@@ -81,7 +81,7 @@ impl Record {
         }
     }
 
-    /// Returns whether a gateway that runs may still be told what became of the answer that it took out.
+    /// Returns `true` if a gateway that runs may still be told what became of the answer that it took out.
     fn is_owner_running(&self, row: &Row) -> bool {
         self.lock_file.is_mine(&row.owner) || self.lock_file.is_held(&row.owner)
     }

@@ -166,7 +166,7 @@ pub struct Entered {
     pub at: Timestamp,
     /// The digest that a person confirms.
     pub digest: Digest,
-    /// The answers, JSON; `None` where the question has none (a link).
+    /// The answers, JSON; `None` if the question has none (a link).
     pub content: Option<String>,
 }
 
@@ -381,7 +381,7 @@ impl Record {
     /// A person acts on a question that a rule addresses to people. `people` says who belongs to what now.
     ///
     /// # Errors
-    /// When the store fails, a value cannot be sealed, or the question keeps changing.
+    /// If the store fails, a value cannot be sealed, or the question keeps changing.
     pub async fn act(
         &self,
         id: &str,
@@ -460,7 +460,7 @@ impl Record {
     /// Notes that a person who may act on a question of a rule has seen it: the first time counts.
     ///
     /// # Errors
-    /// When the store fails, or the question keeps changing.
+    /// If the store fails, or the question keeps changing.
     pub async fn mark_seen_by(&self, id: &str, person: &str) -> Result<(), RecordError> {
         for _ in 0..TRIES {
             let Some(mut row) = self.find(id).await? else {
@@ -505,7 +505,7 @@ impl Record {
     /// Returns the answers that were entered and wait for agreement.
     ///
     /// # Errors
-    /// When they were sealed with another key.
+    /// If they were sealed with another key.
     pub fn entered(&self, row: &Row) -> Result<Option<Entered>, RecordError> {
         let Some(sealed) = row.team.as_ref().and_then(|team| team.entered.as_ref()) else {
             return Ok(None);
@@ -523,7 +523,7 @@ impl Record {
     /// Returns what people wrote on the question, the oldest first.
     ///
     /// # Errors
-    /// When it was sealed with another key.
+    /// If it was sealed with another key.
     pub fn comments(&self, row: &Row) -> Result<Vec<Comment>, RecordError> {
         let comments = row.team.iter().flat_map(|team| &team.comments);
         let opened = comments.map(|sealed| {
@@ -561,7 +561,7 @@ impl Record {
     /// are written down ([`refusals`](crate::refusals)).
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn note_refused(
         &self,
         row: &Row,

@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
 use mcp_elicit_core::wire::{WireError, method, pushed, rounds};
 
-/// Returns whether a message has, for some reader, the member of its params in which questions stand.
+/// Returns `true` if a message has, for some reader, the member of its params in which questions stand.
 pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
     if frame.part(FramePart::Params).is_none() {
         return false;
@@ -21,20 +21,20 @@ pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
     }
 }
 
-/// Returns whether the response is an error that wants links visited. Where rules judge it, so is one whose code some reader may take for
-/// that of such an error.
+/// Returns `true` if the response is an error that wants links visited. Where rules judge it, so is one whose code some
+/// reader may take for that of such an error.
 pub(crate) fn wants_links(frame: Frame<'_>, is_judged: bool) -> bool {
     says(frame, FramePart::Error, "code", |code| {
         requires_urls(code) || (is_judged && may_require_urls(code))
     })
 }
 
-/// Returns whether the result says, in the words of 2026-07-28, that the server asks.
+/// Returns `true` if the result says, in the words of 2026-07-28, that the server asks.
 pub(crate) fn asks_in_result(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "resultType", asks)
 }
 
-/// Returns whether the result says, in the words of 2025-11-25, that the call goes on as a task.
+/// Returns `true` if the result says, in the words of 2025-11-25, that the call goes on as a task.
 pub(crate) fn begins_task(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "task", |task| task != "null")
 }
@@ -63,7 +63,7 @@ fn says(
     }
 }
 
-/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
+/// Returns `true` if the result asks in the form of 2026-07-28, or says that it begins a task which may.
 pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
     let has_questions = |asked: &str| asked != "null";
     frame.index().has_rounds_member
@@ -71,15 +71,15 @@ pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
             || says(frame, FramePart::Result, "inputRequests", has_questions))
 }
 
-/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
-/// case nor what is between letters nor whether there is an id.
+/// Returns `true` if the method of a notification, which is none that asks, could be taken for one by a reader that
+/// minds neither letter case nor what is between letters nor whether there is an id.
 pub(crate) fn resembles_question(method: &str) -> bool {
     let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
     method == method::CREATE || is_nearly(method, &asking)
 }
 
-/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
-/// links visited.
+/// Returns `true` if some reader could take this code of an error, which is another number or none as JSON-RPC has
+/// them, for one that wants links visited.
 fn may_require_urls(code: &str) -> bool {
     let digits = code.strip_prefix('-').unwrap_or(code);
     let is_digit = |digit: u8| digit.is_ascii_digit();
@@ -96,12 +96,12 @@ fn may_require_urls(code: &str) -> bool {
     }
 }
 
-/// Returns whether some reader could take this name of a member for `inputRequests`.
+/// Returns `true` if some reader could take this name of a member for `inputRequests`.
 fn is_like_questions(name: &str) -> bool {
     has_same_letters(name, "inputRequests")
 }
 
-/// Returns whether this code of an error wants links visited, however the number is written.
+/// Returns `true` if this code of an error wants links visited, however the number is written.
 fn requires_urls(code: &str) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
     let wanted = pushed::URL_REQUIRED_CODE as f64;
@@ -109,13 +109,13 @@ fn requires_urls(code: &str) -> bool {
         .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
 }
 
-/// Returns whether this `resultType` asks; a string may be written with escapes.
+/// Returns `true` if this `resultType` asks; a string may be written with escapes.
 fn asks(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
 }
 
-/// Returns whether this `resultType` asks, or says that the call goes on as a task.
+/// Returns `true` if this `resultType` asks, or says that the call goes on as a task.
 fn asks_or_may(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")

@@ -20,7 +20,8 @@ impl Relay {
         }
     }
 
-    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
+    /// Returns `true` if the call must wait for its turn. One that need not is noted as having its turn, if it takes
+    /// turns at all.
     pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
         if self.turns.are_free(rule) {
@@ -51,8 +52,8 @@ impl Relay {
         OtherCalls::of(rule, others)
     }
 
-    /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
-    /// may be, its question.
+    /// Returns `true` if calls that take turns wait for this one: it has its turn, or a person is asked something that
+    /// is, or may be, its question.
     fn is_at_its_turn(&self, call: &Call) -> bool {
         let asks_a_person = |key: AskId| {
             let question = self.asks.get(key);

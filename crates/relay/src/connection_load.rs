@@ -35,7 +35,7 @@ impl Relay {
         call.into_queued()
     }
 
-    /// Returns whether another call in which the server may ask can be made right away, and with certainty.
+    /// Returns `true` if another call in which the server may ask can be made right away, and with certainty.
     pub fn is_free(&self) -> bool {
         let waits = self.early_requests.iter().any(|frame| {
             let index = FrameIndex::at(frame);
@@ -49,7 +49,8 @@ impl Relay {
             && self.calls.asking().next().is_none()
     }
 
-    /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
+    /// Returns `true` if a call was given up that the server may still be at work on: what it asks would be taken for
+    /// another's.
     pub fn has_given_up_call(&self) -> bool {
         self.turns.has_given_up_call() && self.rule() == Rule::Single
     }
@@ -59,12 +60,13 @@ impl Relay {
         self.early_requests.len() + self.turns.queue().len() + self.calls.asking().count()
     }
 
-    /// Returns whether more connections with the server could take calls of this one.
+    /// Returns `true` if more connections with the server could take calls of this one.
     pub fn can_share_calls(&self) -> bool {
         self.rule() == Rule::Single
     }
 
-    /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
+    /// Returns `true` if the request goes on with something that is held here: the retry of a round, or a call that was
+    /// handed back.
     pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
         let state = frame.member(FramePart::Params, "requestState");
         let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
@@ -76,7 +78,7 @@ impl Relay {
                 .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
     }
 
-    /// Returns whether the client knows a call by this id.
+    /// Returns `true` if the client knows a call by this id.
     pub fn knows_call(&self, id: &Id) -> bool {
         self.calls.by_client(id).is_some()
     }

@@ -26,8 +26,8 @@ pub trait Decisions: fmt::Debug + Send + Sync {
             _ => None,
         }
     }
-    /// Decides about a question that the server asks; `call` is `None` where it is not known for which call. It may be asked often about
-    /// one question, so it tells nobody.
+    /// Decides about a question that the server asks; `call` is `None` if it is not known for which call. It may be
+    /// asked often about one question, so it tells nobody.
     fn plan(
         &self,
         now: Timestamp,

@@ -149,7 +149,8 @@ impl Relay {
         }
     }
 
-    /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
+    /// Returns `true` if the client asked for an older revision than the server gives, and the gateway stands between
+    /// them.
     fn must_answer_older(&self, asked: &str) -> bool {
         match (asked.parse::<Revision>(), self.server.revision()) {
             (Ok(asked), Some(given)) => asked < given,

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
 pub(crate) const OWN: &str = "mcp-elicit.";
 
-/// Returns whether an id or token that a peer has chosen means one that the gateway could make up, however it is written.
+/// Returns `true` if an id or token that a peer has chosen means one that the gateway could make up, however it is
+/// written.
 pub(crate) fn may_be_own(id: &Id) -> bool {
     id.as_text().is_some_and(|text| text.starts_with(OWN))
 }

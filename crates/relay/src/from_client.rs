@@ -390,8 +390,8 @@ impl Relay {
     }
 }
 
-/// Returns whether a method is nearly that of an opening, of a call or of a task, and none of them: some servers make the name of a function
-/// of it.
+/// Returns `true` if a method is nearly that of an opening, of a call or of a task, and none of them: some servers make
+/// the name of a function of it.
 fn is_nearly_judged(method: &str) -> bool {
     const TASKS: &str = "tasks/";
     let openings = [method::INITIALIZE, method::DISCOVER];

@@ -300,8 +300,9 @@ impl Relay {
         }
     }
 
-    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
-    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
+    /// Returns `true` if a server with which a session was opened answers in the form of 2026-07-28: that it asks, or
+    /// has begun a task which may. Nobody agreed on that revision, so neither the client nor the gateway would treat it
+    /// as it is meant.
     fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
         self.server.must_not_ask_in_results() && asks_in_rounds(frame)
     }
@@ -456,7 +457,7 @@ impl Relay {
         self.drop_call(key);
     }
 
-    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
+    /// Returns `true` if the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
         self.settings.decisions.is_some()

@@ -76,7 +76,7 @@ impl Relay {
         keys.filter_map(|ask| self.asks.get(ask))
     }
 
-    /// Returns whether a question of the call waits for people.
+    /// Returns `true` if a question of the call waits for people.
     pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.via() == AskedVia::People)

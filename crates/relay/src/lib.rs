@@ -81,7 +81,7 @@ mod unattended;
 mod unknown_members;
 mod url_required;
 
-/// Returns whether a text is JSON. The scan of a frame skips values without reading them.
+/// Returns `true` if a text is JSON. The scan of a frame skips values without reading them.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -401,7 +401,7 @@ impl Relay {
         self.calls.get(call)?.stream()
     }
 
-    /// Returns whether people approved this call: it goes on with nothing that they have not seen.
+    /// Returns `true` if people approved this call: it goes on with nothing that they have not seen.
     pub fn is_approved(&self, call: CallId) -> bool {
         self.approvals.is_approved(call)
     }
@@ -411,7 +411,7 @@ impl Relay {
         (self.calls.len(), self.asks.len())
     }
 
-    /// Returns whether the server has ended.
+    /// Returns `true` if the server has ended.
     pub fn is_over(&self) -> bool {
         self.server.contact() == Contact::Gone
     }

@@ -201,8 +201,8 @@ impl Relay {
         }
     }
 
-    /// Returns whether a question put there may outlive the connection of whoever is asked: an answer that comes with a request of
-    /// its own may come after any restart.
+    /// Returns `true` if a question put there may outlive the connection of whoever is asked: an answer that comes with
+    /// a request of its own may come after any restart.
     fn outlives(&self, place: AskedVia) -> bool {
         place == AskedVia::People || !self.client.answers_on_same_connection()
     }

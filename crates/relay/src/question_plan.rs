@@ -205,7 +205,7 @@ impl Relay {
         Ok(found)
     }
 
-    /// Returns the operator's decision about a question in this call; `None` where it is not known for which call it is.
+    /// Returns the operator's decision about a question in this call; `None` if it is not known for which call it is.
     pub(crate) fn planned_for(
         &self,
         now: Timestamp,

@@ -9,7 +9,7 @@ use crate::parts::request_state::{CallBinding, StateClaims};
 use crate::{CallId, ClientFrame, Relay};
 
 impl Relay {
-    /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
+    /// Returns `true` if a client that makes this call again has to repeat rounds before it gets to the one that waits.
     pub(crate) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
         !self.waits_for_people(key)

@@ -19,19 +19,19 @@ impl Relay {
         }
     }
 
-    /// Returns a new id for a request of the client at the server; `None` where it can have its own.
+    /// Returns a new id for a request of the client at the server; `None` if it can have its own.
     pub(crate) fn other_id_at_server(&mut self, id: &Id) -> Option<Id> {
         let has_own = !may_be_own(id) && self.is_free_at_server(id);
         (!has_own).then(|| self.new_id())
     }
 
-    /// Returns a new id for a request of the server at the client; `None` where it can have its own.
+    /// Returns a new id for a request of the server at the client; `None` if it can have its own.
     pub(crate) fn other_id_at_client(&mut self, id: &Id) -> Option<Id> {
         let has_own = !may_be_own(id) && self.is_free_at_client(id);
         (!has_own).then(|| self.new_id())
     }
 
-    /// Returns a new token for the progress of a call at the server; `None` where it can have the client's own.
+    /// Returns a new token for the progress of a call at the server; `None` if it can have the client's own.
     pub(crate) fn other_token(&mut self, token: &Id) -> Option<Id> {
         if !may_be_own(token) && self.calls.by_upstream_token(token).is_none() {
             return None;

@@ -87,7 +87,7 @@ pub struct RelaySettings {
     pub task_caller: Option<String>,
     /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
     pub client_streams: bool,
-    /// The operator's decisions about calls and questions; `None` where there are none.
+    /// The operator's decisions about calls and questions; `None` if there are none.
     pub decisions: Option<Arc<dyn Decisions>>,
 }
 
@@ -97,7 +97,7 @@ impl RelaySettings {
         self.decisions.is_some() || self.task_caller.is_some()
     }
 
-    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
+    /// Returns `true` if a notification of either side is about a task of another caller, or of one that is not known.
     pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
         let caller = self.task_caller.as_ref();
         caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))

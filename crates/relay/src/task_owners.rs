@@ -60,7 +60,7 @@ impl Relay {
         }
     }
 
-    /// Returns the response to `tasks/list` without the tasks of other callers; `None` where it has none of them.
+    /// Returns the response to `tasks/list` without the tasks of other callers; `None` if it has none of them.
     ///
     /// # Errors
     /// The refusal of a list that cannot be read.

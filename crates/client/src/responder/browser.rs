@@ -79,7 +79,7 @@ impl Responder for Browser {
         Capability::BOTH
     }
 
-    /// The pages list every waiting question.
+    /// Returns the pages list every waiting question.
     fn has_own_queue(&self) -> bool {
         true
     }
@@ -93,7 +93,7 @@ impl Responder for Browser {
         })
     }
 
-    /// The "Yes, open it" of the link's page counts as the end of the visit.
+    /// Returns the "Yes, open it" of the link's page counts as the end of the visit.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -367,7 +367,7 @@ impl Responder for Script {
         })
     }
 
-    /// A scripted answer does not wait for a person.
+    /// Returns a scripted answer does not wait for a person.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

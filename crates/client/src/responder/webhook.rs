@@ -239,7 +239,7 @@ impl Responder for Webhook {
         self.modes
     }
 
-    /// The service lists waiting questions itself.
+    /// Returns the service lists waiting questions itself.
     fn has_own_queue(&self) -> bool {
         true
     }

@@ -38,7 +38,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The action to send.
+    /// Returns the action to send.
     pub const fn action(&self) -> Action {
         match self {
             Outcome::Accept(_) | Outcome::Visit => Action::Accept,
@@ -47,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// The answers of an accepted form.
+    /// Returns the answers of an accepted form.
     pub fn answers(&self) -> Option<&Answers> {
         match self {
             Outcome::Accept(answers) => Some(answers),
@@ -76,7 +76,7 @@ impl Answers {
             .map(|(_, value)| value)
     }
 
-    /// Each field that has a value, in the form's order.
+    /// Returns each field that has a value, in the form's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(field, value)| (&**field, value))
     }
@@ -96,7 +96,7 @@ impl Answers {
         &self.ignored
     }
 
-    /// The content to send: an object.
+    /// Returns the content to send: an object.
     pub fn into_value(self) -> Value {
         self.entries
             .into_iter()

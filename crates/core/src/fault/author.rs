@@ -77,7 +77,7 @@ impl From<UnsupportedForm> for AuthorFault {
 }
 
 impl AuthorFault {
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::NoResponder { .. } => match revision {

@@ -61,7 +61,7 @@ pub enum LimitFault {
 }
 
 impl LimitFault {
-    /// The JSON-RPC error code, the same on every revision.
+    /// Returns the JSON-RPC error code, the same on every revision.
     pub const fn code(&self) -> i32 {
         match self {
             Self::TimedOut { .. }
@@ -74,7 +74,7 @@ impl LimitFault {
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) const fn summary(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "Elicitation timeout",

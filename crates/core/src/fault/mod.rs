@@ -62,7 +62,7 @@ pub enum Blame {
 }
 
 impl Blame {
-    /// The word for logs and records.
+    /// Returns the word for logs and records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Peer => "peer",
@@ -84,7 +84,7 @@ impl Fault {
         }
     }
 
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::Peer(fault) => fault.code(revision),

@@ -112,7 +112,7 @@ impl PeerFault {
         }
     }
 
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::Wire(defect) => wire_code(defect),
@@ -137,7 +137,7 @@ impl PeerFault {
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) fn summary(&self) -> &'static str {
         match self {
             Self::Wire(WireError::NotJson { .. } | WireError::NotUtf8 { .. }) => "Parse error",

@@ -25,14 +25,14 @@ impl PersonFault {
         }
     }
 
-    /// The JSON-RPC error code, the same on every revision.
+    /// Returns the JSON-RPC error code, the same on every revision.
     pub const fn code(self) -> i32 {
         match self {
             Self::Declined | Self::Cancelled => code::SERVER,
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) const fn summary(self) -> &'static str {
         match self {
             Self::Declined => "Elicitation declined",

@@ -190,7 +190,7 @@ impl Field {
         Arc::clone(&self.name)
     }
 
-    /// The schema's `title`.
+    /// Returns the schema's `title`.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
@@ -203,7 +203,7 @@ impl Field {
             .unwrap_or(&self.name)
     }
 
-    /// The schema's `description`.
+    /// Returns the schema's `description`.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }

@@ -160,7 +160,7 @@ impl Link {
         self.url.port()
     }
 
-    /// The path, at least `/`.
+    /// Returns the path, at least `/`.
     pub fn path(&self) -> &str {
         self.url.path()
     }

@@ -109,7 +109,7 @@ pub enum WarningLevel {
 }
 
 impl WarningLevel {
-    /// The level's stable name, for programs.
+    /// Returns the level's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -131,7 +131,7 @@ pub enum SendRule {
 }
 
 impl LinkWarning {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UserInfo => "userinfo",

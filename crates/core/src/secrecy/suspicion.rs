@@ -61,7 +61,7 @@ pub enum CredentialKind {
 }
 
 impl CredentialKind {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn code(self) -> &'static str {
         match self {
             Self::Password => "password",
@@ -134,7 +134,7 @@ pub enum TextSource {
 }
 
 impl TextSource {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",

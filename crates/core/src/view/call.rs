@@ -71,7 +71,7 @@ impl CallView {
         self
     }
 
-    /// The kind of call.
+    /// Returns the kind of call.
     pub fn kind(&self) -> CallKind {
         self.kind
     }

@@ -126,7 +126,7 @@ impl QuestionView {
         &self.ask
     }
 
-    /// The form, in form mode.
+    /// Returns the form, in form mode.
     pub fn as_form(&self) -> Option<&Form> {
         match &self.ask {
             QuestionBody::Form(form) => Some(form),
@@ -134,7 +134,7 @@ impl QuestionView {
         }
     }
 
-    /// The link, in url mode.
+    /// Returns the link, in url mode.
     pub fn as_link(&self) -> Option<&Link> {
         match &self.ask {
             QuestionBody::Form(_) => None,

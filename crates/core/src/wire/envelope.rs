@@ -104,17 +104,17 @@ impl<'a> Envelope<'a> {
         self.id.and_then(Id::read)
     }
 
-    /// The id as written.
+    /// Returns the id as written.
     pub fn raw_id(&self) -> Option<&'a RawValue> {
         self.id
     }
 
-    /// The method of a request or notification.
+    /// Returns the method of a request or notification.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
-    /// The params of a request or notification. `null` counts as absent.
+    /// Returns the params of a request or notification. `null` counts as absent.
     pub fn params(&self) -> Option<&'a RawValue> {
         matches!(self.kind, Kind::Request | Kind::Notification)
             .then_some(self.body)

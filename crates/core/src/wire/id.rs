@@ -73,7 +73,7 @@ impl Id {
         }
     }
 
-    /// The id as a raw JSON value.
+    /// Returns the id as a raw JSON value.
     pub fn to_raw(&self) -> Box<RawValue> {
         self.raw.clone()
     }

@@ -63,7 +63,7 @@ impl<'a> Members<'a> {
         Ok(Self { source, members })
     }
 
-    /// The value of a member, as written.
+    /// Returns the value of a member, as written.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.members
             .iter()

@@ -133,7 +133,7 @@ impl ElicitRequest {
         Value::Object(params)
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub fn mode(&self) -> Mode {
         match self {
             Self::Form { .. } => Mode::Form,
@@ -141,7 +141,7 @@ impl ElicitRequest {
         }
     }
 
-    /// The message for the person.
+    /// Returns the message for the person.
     pub fn message(&self) -> &str {
         match self {
             Self::Form { message, .. } | Self::Url { message, .. } => message,

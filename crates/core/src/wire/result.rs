@@ -26,7 +26,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action as it is written on the wire.
+    /// Returns the action as it is written on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -164,7 +164,7 @@ impl ElicitResult {
         self.action
     }
 
-    /// The content of an accepted form, as written and unchecked.
+    /// Returns the content of an accepted form, as written and unchecked.
     pub fn content(&self) -> Option<&RawValue> {
         self.content.as_deref()
     }

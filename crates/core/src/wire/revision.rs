@@ -29,7 +29,7 @@ impl Revision {
     /// The newest revision of the pushed era, which `initialize` offers first.
     pub const LATEST_PUSHED: Self = Self::V2025_11_25;
 
-    /// The revision as it is written on the wire, such as `2025-11-25`.
+    /// Returns the revision as it is written on the wire, such as `2025-11-25`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2025_06_18 => "2025-06-18",
@@ -107,7 +107,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode as it is written on the wire.
+    /// Returns the mode as it is written on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Form => "form",

@@ -252,7 +252,7 @@ impl InputResponses {
         self.responses.is_empty()
     }
 
-    /// The `inputResponses` object.
+    /// Returns the `inputResponses` object.
     pub fn to_raw(&self) -> Box<RawValue> {
         members::object(
             self.responses

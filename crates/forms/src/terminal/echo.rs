@@ -32,7 +32,7 @@ impl Echo {
         Self {}
     }
 
-    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` where that cannot be done.
+    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` if that cannot be done.
     #[cfg(unix)]
     pub(super) fn hide(&self) -> Option<Hidden> {
         let terminal = self.terminal.as_ref()?.try_clone().ok()?;
@@ -44,7 +44,7 @@ impl Echo {
         Some(Hidden { terminal, before })
     }
 
-    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` where that cannot be done.
+    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` if that cannot be done.
     #[cfg(not(unix))]
     pub(super) fn hide(&self) -> Option<Hidden> {
         None

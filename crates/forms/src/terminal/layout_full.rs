@@ -12,7 +12,7 @@ const WIDE: (usize, usize) = (100, 20);
 /// The widest that the form gets, in columns.
 const WIDEST: usize = 130;
 
-/// Returns whether this stage is shown whole on a screen of this size: a form of several fields that is being filled
+/// Returns `true` if this stage is shown whole on a screen of this size: a form of several fields that is being filled
 /// in.
 pub(super) fn fits(controller: &Controller, width: usize, height: usize) -> bool {
     controller.reading.is_none()

@@ -137,7 +137,7 @@ impl Picker {
         self.at.is_some_and(|at| at + 1 >= self.matching().count())
     }
 
-    /// Returns whether the person, or a default, is at an entry.
+    /// Returns `true` if the person, or a default, is at an entry.
     pub(super) fn is_somewhere(&self) -> bool {
         self.at.is_some()
     }

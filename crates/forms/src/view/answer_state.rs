@@ -100,7 +100,7 @@ impl AnswerState {
         self
     }
 
-    /// Returns whether declining every later question is offered.
+    /// Returns `true` if declining every later question is offered.
     pub fn offers_from_now_on(&self) -> bool {
         self.from_now_on != FromNowOn::NotOffered
     }
@@ -154,17 +154,17 @@ impl AnswerState {
         }
     }
 
-    /// Returns whether the person tried to go on with the field as it is, so that its errors are meant.
+    /// Returns `true` if the person tried to go on with the field as it is, so that its errors are meant.
     pub fn was_tried(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| entry.tried)
     }
 
-    /// Returns whether the person changed anything, so that leaving would lose work.
+    /// Returns `true` if the person changed anything, so that leaving would lose work.
     pub fn is_touched(&self) -> bool {
         self.entries.iter().any(|entry| entry.touched)
     }
 
-    /// Returns whether the person must still allow credentials before anything can be sent.
+    /// Returns `true` if the person must still allow credentials before anything can be sent.
     pub fn must_allow_credentials(&self) -> bool {
         !self.allows_credentials
             && self
@@ -179,7 +179,7 @@ impl AnswerState {
     }
 
     /// Returns what will be sent for the field with this index: options by their labels, everything else exactly as the
-    /// server gets it. `None` where nothing is sent.
+    /// server gets it. `None` if nothing is sent.
     pub fn sent(&self, index: usize) -> Option<Vec<String>> {
         let field = self.fields.get(index)?;
         let value = validation::value(self.question.as_form()?, field, self.typed(index))?;

@@ -98,7 +98,7 @@ impl Control {
         }
     }
 
-    /// Returns whether what is typed may hold line breaks.
+    /// Returns `true` if what is typed may hold line breaks.
     pub fn takes_lines(&self) -> bool {
         matches!(self, Self::Text { .. })
     }

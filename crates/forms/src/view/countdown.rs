@@ -13,7 +13,7 @@ pub fn left(remaining: Duration) -> String {
     }
 }
 
-/// Returns whether so little time is left that a frontend should draw attention to it.
+/// Returns `true` if so little time is left that a frontend should draw attention to it.
 pub fn is_short(remaining: Duration) -> bool {
     remaining <= Duration::from_secs(30)
 }

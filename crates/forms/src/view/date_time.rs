@@ -48,7 +48,7 @@ pub(crate) fn meant(typed: &DraftValue) -> Result<DraftValue, String> {
     Ok(DraftValue::Text(text))
 }
 
-/// Returns whether the text is a date and time to which only a zone is missing.
+/// Returns `true` if the text is a date and time to which only a zone is missing.
 #[cfg(feature = "terminal")]
 pub(crate) fn lacks_zone(text: &str) -> bool {
     let text = text.trim();

@@ -57,7 +57,7 @@ pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
     Err(wrong)
 }
 
-/// Returns the value that would be sent for a field; `None` where it is empty or wrong.
+/// Returns the value that would be sent for a field; `None` if it is empty or wrong.
 pub(crate) fn value(form: &Form, field: &FieldView, typed: &DraftValue) -> Option<Value> {
     let typed = meant(field, typed).ok()?;
     form.read_field(&field.name, &typed).ok().flatten()

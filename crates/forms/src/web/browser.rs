@@ -54,7 +54,7 @@ impl Browser {
     /// Starts at a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When no port can be opened, or the system gives no randomness.
+    /// If no port can be opened, or the system gives no randomness.
     pub async fn start() -> io::Result<Self> {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -62,7 +62,7 @@ impl Browser {
     /// Starts at a given loopback address.
     ///
     /// # Errors
-    /// When `at` is not a loopback address or cannot be opened, or the system gives no randomness.
+    /// If `at` is not a loopback address or cannot be opened, or the system gives no randomness.
     pub async fn start_at(at: SocketAddr) -> io::Result<Self> {
         if !at.ip().is_loopback() {
             let why = "questions are answered on this machine only: give a loopback address";
@@ -99,7 +99,7 @@ impl Browser {
     /// Makes a link that signs the person in, once, and shows all questions.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }

@@ -183,7 +183,7 @@ impl Connections {
         })
     }
 
-    /// Counts a connection as soon as there is a place; `None` where its address has too many.
+    /// Counts a connection as soon as there is a place; `None` if its address has too many.
     async fn admitted(
         self: &Arc<Self>,
         from: IpAddr,

@@ -112,7 +112,7 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     draft
 }
 
-/// Returns whether a draft holds anything else than the form proposed.
+/// Returns `true` if a draft holds anything else than the form proposed.
 pub(super) fn is_filled_in(fields: &[FieldView], draft: &Draft) -> bool {
     fields.iter().any(|field| {
         let typed = draft.get(&field.name);

@@ -74,7 +74,7 @@ pub(super) async fn enter<D: QuestionStore>(
     response
 }
 
-/// Returns whether `path` can be a page of ours, below whatever path they lie: never an address elsewhere.
+/// Returns `true` if `path` can be a page of ours, below whatever path they lie: never an address elsewhere.
 pub(super) fn is_plain(path: &str) -> bool {
     let plain = path
         .bytes()

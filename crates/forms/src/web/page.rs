@@ -600,7 +600,7 @@ pub(super) struct AuditTemplate {
     pub events: Vec<(&'static str, bool)>,
     pub question: String,
     pub server: String,
-    /// The address of the events before these; `None` where there are none.
+    /// The address of the events before these; `None` if there are none.
     pub older: Option<String>,
     /// `true` if there is no event at all.
     pub is_empty: bool,

@@ -134,7 +134,7 @@ fn limit(view: &FieldView) -> String {
     }
 }
 
-/// Returns the text with its hidden characters marked; `None` where it has none.
+/// Returns the text with its hidden characters marked; `None` if it has none.
 fn hidden(typed: &DraftValue) -> Option<String> {
     let DraftValue::Text(text) = typed else {
         return None;

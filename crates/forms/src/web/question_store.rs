@@ -81,7 +81,7 @@ pub struct Ended {
     pub how: Ending,
     /// When it ended.
     pub at: SystemTime,
-    /// The person or program that ended it, in words; `None` where no one did.
+    /// The person or program that ended it, in words; `None` if no one did.
     pub by: Option<String>,
 }
 
@@ -182,8 +182,8 @@ impl QuestionSummary {
         self
     }
 
-    /// Returns whether every word of `text` occurs in what a list shows of it, its arguments, its id or its rule; letter case does not
-    /// matter.
+    /// Returns `true` if every word of `text` occurs in what a list shows of it, its arguments, its id or its rule;
+    /// letter case does not matter.
     pub fn matches(&self, text: &str) -> bool {
         let known = [&self.call, &self.caller, &self.rule, &self.arguments];
         let known = known.into_iter().flatten().map(String::as_str);
@@ -385,7 +385,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         version: u32,
     ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
 
-    /// Returns the people's side of the question for this viewer; `None` where no more than one person answers it.
+    /// Returns the people's side of the question for this viewer; `None` if no more than one person answers it.
     fn team(
         &self,
         viewer: &Self::Viewer,
@@ -407,7 +407,7 @@ pub trait QuestionStore: Send + Sync + 'static {
     }
 
     /// Returns why an act of the viewer is refused, as a whole sentence, where [`find`](Self::find) has nothing for them to act on, and notes
-    /// the refusal. `act` is the name of its button. `None` where there is no such question, or none of this viewer's.
+    /// the refusal. `act` is the name of its button. `None` if there is no such question, or none of this viewer's.
     fn refuse(
         &self,
         viewer: &Self::Viewer,
@@ -418,7 +418,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Returns whether the person is offered to decline every later question of this server too.
+    /// Returns `true` if the person is offered to decline every later question of this server too.
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {
         let _ = id;
         false

@@ -144,7 +144,7 @@ impl SessionTable {
     /// A table without sessions, with a path and a key of its own.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             path: random_text()?,
@@ -162,8 +162,8 @@ impl SessionTable {
         &self.key
     }
 
-    /// Returns whether path and key are long enough to be secrets, and plain enough for an address: `false` for a table
-    /// that was changed by hand.
+    /// Returns `true` if path and key are long enough to be secrets, and plain enough for an address: `false` for a
+    /// table that was changed by hand.
     pub fn is_sound(&self) -> bool {
         [&self.path, &self.key].iter().all(|text| {
             text.len() >= 32
@@ -176,7 +176,7 @@ impl SessionTable {
     /// Adds a key that signs one browser in, once, within `life`; returns the key.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn add_login(&mut self, now: SystemTime, life: Duration) -> io::Result<String> {
         let key = random_text()?;
         let now = seconds(now);
@@ -191,7 +191,7 @@ impl SessionTable {
         Ok(key)
     }
 
-    /// Returns whether the key still waits for its one use.
+    /// Returns `true` if the key still waits for its one use.
     pub fn is_unused(&self, key: &str, now: SystemTime) -> bool {
         let (digest, now) = (digest(key), seconds(now));
         self.logins
@@ -208,7 +208,7 @@ impl SessionTable {
     /// Takes the key and makes a session; `None` for a key that is unknown, used or too old.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn redeem(
         &mut self,
         key: &str,
@@ -251,7 +251,7 @@ impl SessionTable {
             .find(|session| same(&session.digest, &digest) && session.is_live(now))
     }
 
-    /// Returns whether the session's last use is so long ago that this one should be noted.
+    /// Returns `true` if the session's last use is so long ago that this one should be noted.
     pub(super) fn is_due(session: &Session, now: SystemTime) -> bool {
         seconds(now) >= session.used.saturating_add(NOTED_EVERY.as_secs())
     }
@@ -297,13 +297,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns the table as it is.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self) -> io::Result<Arc<SessionTable>>;
 
     /// Changes the table and keeps it: all of the change or, on an error, none.
     ///
     /// # Errors
-    /// When it cannot be read or written, or the change itself failed.
+    /// If it cannot be read or written, or the change itself failed.
     fn change(&self, change: &mut dyn FnMut(&mut SessionTable) -> io::Result<()>)
     -> io::Result<()>;
 }
@@ -316,7 +316,7 @@ impl MemorySessions {
     /// A store without sessions.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Mutex::new(Arc::new(SessionTable::new()?))))
     }

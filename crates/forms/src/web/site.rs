@@ -88,7 +88,7 @@ impl Site {
     /// process unless [`with_sessions`](Self::with_sessions) keeps them.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn loopback(at: SocketAddr) -> io::Result<Self> {
         let port = at.port();
         let mut names = vec![at.to_string()];
@@ -106,7 +106,7 @@ impl Site {
     /// of the operator's.
     ///
     /// # Errors
-    /// When `address` is not an http or https address with nothing after the host, or the system gives no randomness.
+    /// If `address` is not an http or https address with nothing after the host, or the system gives no randomness.
     pub fn public(address: &str) -> io::Result<Self> {
         let wrong = || {
             let why = "write the address as scheme and host, such as https://inbox.example.org";
@@ -168,7 +168,7 @@ impl Site {
     /// Stores sessions, the path and the key of the pages in this store.
     ///
     /// # Errors
-    /// When the store cannot be read, or its path or key is not a secret of the right form.
+    /// If the store cannot be read, or its path or key is not a secret of the right form.
     pub fn with_sessions(mut self, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
         let table = sessions.read()?;
         if !table.is_sound() {
@@ -287,7 +287,7 @@ impl Site {
     /// Makes an address that signs a person in, once, and shows the queue: for the person only.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn login_link(&self) -> io::Result<String> {
         let mut key = String::new();
         self.sessions.change(&mut |table| {
@@ -305,7 +305,7 @@ impl Site {
     /// Makes an address that signs a person in, once, and shows one question: for the person only.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn question_link(&self, id: &super::QuestionId) -> io::Result<String> {
         Ok(format!("{}&next=/q/{id}", self.login_link()?))
     }
@@ -320,8 +320,8 @@ impl Site {
         format!("{}{}/", self.root, self.prefix)
     }
 
-    /// Returns whether the request was meant for this site. Another name that resolves to this host (DNS rebinding) is
-    /// rejected.
+    /// Returns `true` if the request was meant for this site. Another name that resolves to this host (DNS rebinding)
+    /// is rejected.
     pub fn is_for_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
@@ -333,7 +333,7 @@ impl Site {
         known && named.next().is_none()
     }
 
-    /// Returns whether the request comes from one of this site's own pages. One that names two origins does not.
+    /// Returns `true` if the request comes from one of this site's own pages. One that names two origins does not.
     pub fn is_from_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::ORIGIN).iter();
         let origin = named.next().and_then(|origin| origin.to_str().ok());
@@ -357,7 +357,7 @@ impl Site {
             .strip_prefix("/assets/")
     }
 
-    /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages
+    /// Returns `true` if the request carries the cookie of a session that has not ended. Browsers send it to the pages
     /// only.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         self.session(headers).is_some()
@@ -387,7 +387,7 @@ impl Site {
             .find_map(|(_, value)| table.find(value, now))
     }
 
-    /// Returns whether the session of the request goes on. That is no use of it.
+    /// Returns `true` if the session of the request goes on. That is no use of it.
     pub(super) fn has_session(&self, headers: &HeaderMap) -> bool {
         let table = self.session_table();
         table.is_some_and(|table| self.session_in(&table, headers, (self.clock)()).is_some())
@@ -433,7 +433,7 @@ impl Site {
         }
     }
 
-    /// Returns the words under which what this request does is recorded; `None` where it belongs to no session.
+    /// Returns the words under which what this request does is recorded; `None` if it belongs to no session.
     pub(super) fn by(&self, headers: &HeaderMap) -> Option<String> {
         let session = self.session(headers)?;
         Some(if self.names_sessions {
@@ -457,7 +457,7 @@ impl Site {
         tag(&self.key, purpose, what)
     }
 
-    /// Returns whether `said` is the authentication code of `what` for this purpose.
+    /// Returns `true` if `said` is the authentication code of `what` for this purpose.
     pub(super) fn verifies(&self, purpose: MacPurpose, what: &[u8], said: &str) -> bool {
         same(said, &self.tag(purpose, what))
     }

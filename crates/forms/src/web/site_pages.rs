@@ -152,7 +152,7 @@ pub struct Audit {
     pub question: String,
     /// The server; empty for all.
     pub server: String,
-    /// The query of the events before these; `None` where there are none.
+    /// The query of the events before these; `None` if there are none.
     pub older: Option<String>,
 }
 

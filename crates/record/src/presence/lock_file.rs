@@ -67,12 +67,12 @@ impl LockFile {
         &self.name
     }
 
-    /// Returns whether this is the name of this lock file.
+    /// Returns `true` if this is the name of this lock file.
     pub fn is_mine(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Returns whether the gateway of this name still runs.
+    /// Returns `true` if the gateway of this name still runs.
     pub fn is_held(&self, name: &str) -> bool {
         let Some(folder) = &self.folder else {
             return false;
@@ -81,7 +81,7 @@ impl LockFile {
         plain && is_locked(&folder.join(name))
     }
 
-    /// Returns whether other gateways run on the same store.
+    /// Returns `true` if other gateways run on the same store.
     pub fn has_others(&self) -> bool {
         let finished = |path: &&PathBuf| !is_unfinished(path);
         let others = self.others();
@@ -129,8 +129,8 @@ impl Drop for LockFile {
     }
 }
 
-/// Returns whether the gateway of this lock file runs. Looked at with a shared lock: two that look at once do not take each other for
-/// the holder.
+/// Returns `true` if the gateway of this lock file runs. Looked at with a shared lock: two that look at once do not
+/// take each other for the holder.
 fn is_locked(path: &Path) -> bool {
     let Ok(file) = state_file::open_existing(path) else {
         return false;

@@ -401,8 +401,8 @@ pub trait Store: Send + Sync + 'static {
     /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
     /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
-    /// The same on the calling thread, where that has to wait neither for the disk nor for anybody else; `None` where it has to, or
-    /// where the store cannot, with nothing written.
+    /// The same on the calling thread, where that has to wait neither for the disk nor for anybody else; `None` if it
+    /// has to, or where the store cannot, with nothing written.
     fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         None
     }
@@ -513,7 +513,7 @@ impl std::fmt::Debug for ChainKey {
     }
 }
 
-/// Returns whether the link of this hash was made with a key.
+/// Returns `true` if the link of this hash was made with a key.
 pub fn is_keyed(hash: &str) -> bool {
     hash.starts_with(KEYED)
 }

@@ -106,7 +106,7 @@ impl Sqlite {
     /// Returns what the file holds that needs keys.
     ///
     /// # Errors
-    /// When it cannot be opened or read.
+    /// If it cannot be opened or read.
     pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
         self.on_file(|file| {
             let count = |row: &Columns<'_>, index| {
@@ -139,7 +139,7 @@ impl Sqlite {
     /// Opens the file and closes it, which brings what was written into it.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub async fn close(self) -> Result<(), StoreError> {
         self.on_file(|file| {
             file.connection()?;

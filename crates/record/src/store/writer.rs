@@ -85,7 +85,7 @@ impl Writer {
         Self { shared }
     }
 
-    /// Returns whether something new may be begun with a write that nobody waits for.
+    /// Returns `true` if something new may be begun with a write that nobody waits for.
     pub fn has_room(&self) -> bool {
         let queue = self.shared.queue();
         queue.waiting.len() < CAPACITY && !queue.failing

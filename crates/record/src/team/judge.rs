@@ -14,7 +14,7 @@ use crate::{Record, RecordError, associated_data};
 
 /// An act, judged: the row as it will be.
 pub(super) struct Judged {
-    /// `None` where the act changes nothing, as a repeated claim.
+    /// `None` if the act changes nothing, as a repeated claim.
     pub(super) change: Option<Change>,
     pub(super) team: Team,
     pub(super) notices: Vec<Notice>,

@@ -176,7 +176,7 @@ impl Record {
     /// that were left out before it.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn note_rules(&self, event: &RulesEvent, left_out: u64) -> Result<(), RecordError> {
         let question = match event.question() {
             Some(id) => self.find(id).await?,

@@ -14,7 +14,8 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Reads the approvers' answers, JSON by JSON Pointers, to the request `text`. `None` where they differ from none of its arguments.
+    /// Reads the approvers' answers, JSON by JSON Pointers, to the request `text`. `None` if they differ from none of
+    /// its arguments.
     pub(super) fn read(text: &str, answers: &str) -> Option<Self> {
         let index = FrameIndex::at(text.as_bytes())?;
         let range = index.arguments.clone()?;

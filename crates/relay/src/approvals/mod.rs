@@ -81,7 +81,7 @@ impl Relay {
         }
     }
 
-    /// Does what was decided about a call. `None` where it goes on.
+    /// Does what was decided about a call. `None` if it goes on.
     fn carry_out_admission(
         &mut self,
         frame: ClientFrame<'_>,

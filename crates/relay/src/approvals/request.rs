@@ -79,8 +79,8 @@ fn tell_apart(fields: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema, or where
-/// a form would write it in another way.
+/// Returns the field for one argument; `None` if it is absent, or is no text, number or truth value in the tool's
+/// schema, or where a form would write it in another way.
 fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value> {
     let mut declared = schema;
     let mut written = arguments.to_owned();
@@ -121,12 +121,12 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
     Some(field)
 }
 
-/// Returns whether the text has more than white space.
+/// Returns `true` if the text has more than white space.
 fn is_filled(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-/// Returns whether a form writes the number as it is written here: a whole one without a decimal point.
+/// Returns `true` if a form writes the number as it is written here: a whole one without a decimal point.
 fn is_plain(written: &str, number: &Value) -> bool {
     let digits = written.bytes().filter(u8::is_ascii_digit).count();
     let is_decimal = written

@@ -74,7 +74,7 @@ pub fn is_trace_parent(text: &str) -> bool {
     lengths == [2, 32, 16, 2] && text.split('-').all(is_hex)
 }
 
-/// Returns the request without members of `_meta` that no approver has seen; `None` where it has none.
+/// Returns the request without members of `_meta` that no approver has seen; `None` if it has none.
 pub(super) fn without_unshown_meta(text: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = index.meta.clone()?;

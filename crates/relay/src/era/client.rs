@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the client can be asked this: in its session, or in this call.
+    /// Returns `true` if the client can be asked this: in its session, or in this call.
     pub(crate) fn can_be_asked(
         &self,
         call: Option<&Call>,

@@ -65,13 +65,13 @@ impl PushedClient {
         &self.capabilities
     }
 
-    /// Returns whether it can be shown a question in this mode.
+    /// Returns `true` if it can be shown a question in this mode.
     pub(super) fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
         let sayable = form.is_none_or(|form| form.check_words(self.revision).is_ok());
         self.capability.has(mode) && self.revision.has_mode(mode) && sayable
     }
 
-    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    /// Returns `true` if the own frame of a server of this revision says a question in the client's revision.
     fn may_have_frame(&self, server: Revision, mode: Mode) -> bool {
         self.revision >= server || (mode == Mode::Form && server == self.revision)
     }
@@ -255,7 +255,7 @@ impl Relay {
         }
     }
 
-    /// Returns whether the server's own frame says the question in the client's revision.
+    /// Returns `true` if the server's own frame says the question in the client's revision.
     pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
         match (&self.client.0, self.server.revision()) {
             (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),

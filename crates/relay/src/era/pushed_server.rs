@@ -51,7 +51,7 @@ impl PushedServer {
         serde_json::from_str(&self.result).unwrap_or_default()
     }
 
-    /// Returns whether it declared that it logs.
+    /// Returns `true` if it declared that it logs.
     pub(super) fn has_logging(&self) -> bool {
         self.result()["capabilities"]["logging"].is_object()
     }
@@ -177,8 +177,8 @@ const OF_ROUNDS: [&str; 4] = [
     meta::LOG_LEVEL,
 ];
 
-/// Returns the request without what only requests of the rounds era have; `None` where it has nothing of that. A server of both eras with
-/// which a session was opened would otherwise answer it as one of the rounds era, and ask in its result.
+/// Returns the request without what only requests of the rounds era have; `None` if it has nothing of that. A server of
+/// both eras with which a session was opened would otherwise answer it as one of the rounds era, and ask in its result.
 fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError> {
     let mut changed = None;
     let index = frame.index();

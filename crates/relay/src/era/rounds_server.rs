@@ -116,8 +116,8 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Returns whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
-    /// until the client is back.
+    /// Returns `true` if the client, of this era too, may have the round as it is, but for its state. One that asks
+    /// nothing may wait until the client is back.
     fn client_answers_all(&self, key: CallId, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;

@@ -122,7 +122,7 @@ impl Server {
         self.revision().unwrap_or(Revision::LATEST_PUSHED)
     }
 
-    /// Returns whether a session's server declared that it logs.
+    /// Returns `true` if a session's server declared that it logs.
     pub(crate) fn has_logging(&self) -> bool {
         match &self.0 {
             ServerEra::Pushed(server) => server.has_logging(),

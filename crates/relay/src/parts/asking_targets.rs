@@ -55,7 +55,7 @@ impl AskingTargets {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether one was seen to ask since the last time.
+    /// Returns `true` if one was seen to ask since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
@@ -107,12 +107,12 @@ impl AskingTargets {
         self.all().is_empty()
     }
 
-    /// Returns whether this one was seen to ask, or is one of several of which one did.
+    /// Returns `true` if this one was seen to ask, or is one of several of which one did.
     pub(crate) fn knows(&self, kind: CallKind, target: &str) -> bool {
         self.get(kind, target).is_some()
     }
 
-    /// Returns whether this one may ask in a mode that a client which shows these modes itself does not show.
+    /// Returns `true` if this one may ask in a mode that a client which shows these modes itself does not show.
     pub(crate) fn may_ask_people(&self, kind: CallKind, target: &str, shown: Capability) -> bool {
         let habit = self.get(kind, target);
         let asks = |mode| habit.is_some_and(|habit| habit.has(mode) && !shown.has(mode));

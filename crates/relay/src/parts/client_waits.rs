@@ -60,7 +60,7 @@ impl ClientWaits {
         waited.map(|waited| waited.mul_f64(PART))
     }
 
-    /// Returns whether a shorter wait was seen since the last time.
+    /// Returns `true` if a shorter wait was seen since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
@@ -82,8 +82,8 @@ impl ClientWaits {
     }
 }
 
-/// Returns whether the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out after 5s",
-/// "McpError: MCP error -32001: Request timed out", "request timeout".
+/// Returns `true` if the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out
+/// after 5s", "McpError: MCP error -32001: Request timed out", "request timeout".
 pub(crate) fn is_timeout(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     reason.contains("timed out") || reason.contains("timeout")

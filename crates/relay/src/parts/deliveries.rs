@@ -36,8 +36,8 @@ impl Waiting {
 }
 
 impl Delivery {
-    /// Returns the call that waits for the answers at the server; `None` where the frame makes the call again, whose response
-    /// comes by itself.
+    /// Returns the call that waits for the answers at the server; `None` if the frame makes the call again, whose
+    /// response comes by itself.
     pub(crate) const fn waits(&self) -> Option<Waiting> {
         self.waits
     }
@@ -56,7 +56,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Notes that a frame is about to carry the answers of these records; `None` where there are none.
+    /// Notes that a frame is about to carry the answers of these records; `None` if there are none.
     pub(crate) fn begin(
         &mut self,
         records: Vec<String>,
@@ -79,7 +79,7 @@ impl Deliveries {
         }
     }
 
-    /// Ends a delivery, whose outcome was reported. `None` where that was done before.
+    /// Ends a delivery, whose outcome was reported. `None` if that was done before.
     pub(crate) fn end(&mut self, delivery: DeliveryId) -> Option<Delivery> {
         self.by_key.remove(&delivery)
     }

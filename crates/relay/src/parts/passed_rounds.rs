@@ -110,7 +110,7 @@ impl Retry {
         })
     }
 
-    /// The retry with the answers that the record has; `None` where it may go on as it came.
+    /// The retry with the answers that the record has; `None` if it may go on as it came.
     fn changed(&self) -> Option<String> {
         self.others().next()?;
         let envelope = Envelope::parse_within(self.text.as_bytes(), usize::MAX).ok()?;

@@ -30,7 +30,7 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// Returns whether it is a request that was pushed to the client under this id.
+    /// Returns `true` if it is a request that was pushed to the client under this id.
     fn is_pushed(&self, id: &Id) -> bool {
         matches!(self, Self::Other { id: Some(known), .. } if known == id)
     }
@@ -52,7 +52,7 @@ impl Round {
         self.entries.iter().map(size).sum()
     }
 
-    /// Returns whether every entry has its answer.
+    /// Returns `true` if every entry has its answer.
     pub(crate) fn is_complete(&self) -> bool {
         self.entries
             .iter()
@@ -78,7 +78,8 @@ impl Round {
         }
     }
 
-    /// Returns whether a request that is not a question was pushed to the client under this id and is not answered yet.
+    /// Returns `true` if a request that is not a question was pushed to the client under this id and is not answered
+    /// yet.
     pub(crate) fn has_pushed(&self, id: &Id) -> bool {
         self.entries.iter().any(|(_, entry)| entry.is_pushed(id))
     }
@@ -137,7 +138,7 @@ impl Round {
         (self.required, responses)
     }
 
-    /// Returns whether anything waits that is not a question: the client's to answer.
+    /// Returns `true` if anything waits that is not a question: the client's to answer.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.entries
             .iter()

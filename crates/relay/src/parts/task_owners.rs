@@ -87,7 +87,7 @@ impl TaskOwners {
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether this caller began the task.
+    /// Returns `true` if this caller began the task.
     pub(crate) fn is_of(&self, task: &str, caller: &str) -> bool {
         let all = self.all();
         all.by_task
@@ -95,7 +95,8 @@ impl TaskOwners {
             .is_some_and(|owner| owner.caller == caller)
     }
 
-    /// Returns whether all tasks that a notification names are of this caller. One that names none for any reader has no others.
+    /// Returns `true` if all tasks that a notification names are of this caller. One that names none for any reader has
+    /// no others.
     pub(crate) fn has_own_only(&self, frame: Frame<'_>, caller: &str) -> bool {
         let has_members = |params: &str| params.starts_with('{');
         if !frame.part(FramePart::Params).is_some_and(has_members) {
@@ -105,7 +106,7 @@ impl TaskOwners {
         matches!(tasks, Some(Ok(tasks)) if tasks.iter().all(|task| self.is_of(task, caller)))
     }
 
-    /// Returns whether a task was begun since the last time.
+    /// Returns `true` if a task was begun since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }

@@ -33,7 +33,7 @@ impl UrlDemand {
         }
     }
 
-    /// Returns whether the visit of this id is one of them.
+    /// Returns `true` if the visit of this id is one of them.
     pub(crate) fn wants_visit(&self, id: &str) -> bool {
         let mut visits = self.visits.iter();
         visits.any(|visit| visit.id.as_deref() == Some(id))

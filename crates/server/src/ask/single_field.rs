@@ -17,7 +17,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// A form with the one field `name`.
+    /// Returns a form with the one field `name`.
     pub(super) fn form(
         &self,
         name: &str,

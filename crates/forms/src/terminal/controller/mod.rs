@@ -28,7 +28,7 @@ pub(super) struct Button {
 pub(super) struct Controller {
     pub(super) state: AnswerState,
     pub(super) inputs: Vec<FieldInput>,
-    /// The row in the review, fields first and then the buttons; or the button elsewhere. `None` where no
+    /// The row in the review, fields first and then the buttons; or the button elsewhere. `None` if no
     /// button may be pressed by a stray Enter.
     pub(super) at: Option<usize>,
     /// First row of the full text being read, while it is.
@@ -361,14 +361,14 @@ impl Controller {
         Effect::Show
     }
 
-    /// Returns whether the page is a link's and longer than the screen, so that arrows scroll it.
+    /// Returns `true` if the page is a link's and longer than the screen, so that arrows scroll it.
     pub(super) fn scrolls(&self) -> bool {
         self.state.stage() == Stage::Confirm
             && self.state.question().as_link().is_some()
             && self.looked.longer
     }
 
-    /// Returns whether a part of the link's page was not in sight yet.
+    /// Returns `true` if a part of the link's page was not in sight yet.
     fn must_read_on(&self) -> bool {
         self.state.question().as_link().is_some() && !self.looked.whole
     }

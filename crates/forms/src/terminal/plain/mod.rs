@@ -100,8 +100,8 @@ impl Plain<'_> {
         }
     }
 
-    /// Returns whether a pipe has said enough when it ends: something was answered, and only optional fields are left,
-    /// for which an empty line would do as well.
+    /// Returns `true` if a pipe has said enough when it ends: something was answered, and only optional fields are
+    /// left, for which an empty line would do as well.
     fn may_end_here(&self, state: &AnswerState) -> bool {
         let Stage::Field(here) = state.stage() else {
             return false;

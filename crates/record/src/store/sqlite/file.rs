@@ -97,7 +97,7 @@ impl File {
         Ok(())
     }
 
-    /// Does this without waiting for another process; gives `None` where it would have to.
+    /// Does this without waiting for another process; gives `None` if it would have to.
     pub(super) fn unless_busy<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
@@ -155,7 +155,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     open(path)
 }
 
-/// Returns whether another process has the file locked.
+/// Returns `true` if another process has the file locked.
 fn is_busy(fault: &StoreError) -> bool {
     let StoreError::Database(error) = fault else {
         return false;

@@ -15,7 +15,7 @@ impl Sqlite {
     /// Checks that a file is a gateway's record. Nothing is written into it.
     ///
     /// # Errors
-    /// When it is something else, or cannot be read.
+    /// If it is something else, or cannot be read.
     pub async fn recognize(path: &Path) -> Result<(), StoreError> {
         let path = path.to_owned();
         let looked = tokio::task::spawn_blocking(move || {

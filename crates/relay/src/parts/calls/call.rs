@@ -184,12 +184,12 @@ impl Call {
         std::mem::take(&mut self.has_upstream_id)
     }
 
-    /// Returns whether the server still works on it.
+    /// Returns `true` if the server still works on it.
     pub(crate) fn is_upstream(&self) -> bool {
         self.has_upstream_id && !self.is_queued()
     }
 
-    /// Returns whether the server may be asking in it right now.
+    /// Returns `true` if the server may be asking in it right now.
     pub(super) fn may_ask(&self) -> bool {
         self.kind.is_some() && !self.is_finished() && self.is_upstream()
     }
@@ -432,7 +432,7 @@ impl Call {
         self.log_level = level;
     }
 
-    /// Returns whether it asks for the list of tasks.
+    /// Returns `true` if it asks for the list of tasks.
     pub(crate) fn lists_tasks(&self) -> bool {
         self.lists_tasks
     }
@@ -483,7 +483,7 @@ impl Call {
         Some(envelope.with_id(id))
     }
 
-    /// Returns whether it waits for its turn: the server knows nothing of it.
+    /// Returns `true` if it waits for its turn: the server knows nothing of it.
     pub(crate) fn is_queued(&self) -> bool {
         matches!(self.state, ServerState::Queued(_))
     }

@@ -44,7 +44,7 @@ impl AnsweredRound {
         &self.requests
     }
 
-    /// Returns whether these are the answers.
+    /// Returns `true` if these are the answers.
     fn has_answers(&self, responses: &InputResponses) -> bool {
         canonical(responses.to_raw().get()).is_ok_and(|given| given == self.responses)
     }
@@ -54,7 +54,7 @@ impl CallRounds {
     /// Counts a round.
     ///
     /// # Errors
-    /// When it is one more than `most`.
+    /// If it is one more than `most`.
     pub(crate) fn begin_round(&mut self, most: u32) -> Result<(), LimitFault> {
         self.count += 1;
         if self.count > most {
@@ -117,7 +117,7 @@ impl CallRounds {
         }
     }
 
-    /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
+    /// Returns `true` if the client gives the answers that it gave before to the last of this many rounds.
     pub(crate) fn repeats_answers(&self, repeated: usize, responses: &InputResponses) -> bool {
         let round = repeated
             .checked_sub(1)

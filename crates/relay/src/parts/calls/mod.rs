@@ -159,7 +159,7 @@ impl Calls {
         self.ended
     }
 
-    /// Returns whether the server still works on the call.
+    /// Returns `true` if the server still works on the call.
     pub(crate) fn is_upstream(&self, key: CallId) -> bool {
         self.get(key).is_some_and(Call::is_upstream)
     }
@@ -179,7 +179,7 @@ impl Calls {
         self.index.by_upstream_token(token)
     }
 
-    /// Returns whether the server may be asking in this call right now.
+    /// Returns `true` if the server may be asking in this call right now.
     pub(crate) fn may_ask(&self, key: CallId) -> bool {
         self.get(key).is_some_and(Call::may_ask)
     }

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{CallKind, CallSummary};
 
-/// The name or URI that a request calls; `None` where that cannot be read.
+/// The name or URI that a request calls; `None` if that cannot be read.
 pub(super) fn target(frame: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let call = CallFrame::read(frame, &index).ok()?;
