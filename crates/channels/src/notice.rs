@@ -202,7 +202,7 @@ pub struct CallerSummary {
 pub struct Ending {
     /// The event that ended it.
     pub event: Event,
-    /// The people who ended it, by the names that others see; `None` where no person did.
+    /// The people who ended it, by the names that others see; `None` if no person did.
     pub by: Option<String>,
     /// The time.
     pub at: Timestamp,

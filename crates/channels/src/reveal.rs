@@ -226,7 +226,7 @@ impl<'a> Revealed<'a> {
         format!("{server}: {by} {did}.{dropped}{more}")
     }
 
-    /// Returns these names in a sentence; `None` where there are none, or they may not leave.
+    /// Returns these names in a sentence; `None` if there are none, or they may not leave.
     fn people(&self, names: &[String]) -> Option<String> {
         let names: Vec<_> = names
             .iter()

@@ -155,7 +155,7 @@ impl Failure {
         self.hint.as_deref()
     }
 
-    /// Returns whether to end without a word.
+    /// Returns `true` if to end without a word.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }

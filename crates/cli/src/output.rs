@@ -110,7 +110,7 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Returns whether a character moves the cursor, is invisible or turns the text around.
+/// Returns `true` if a character moves the cursor, is invisible or turns the text around.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

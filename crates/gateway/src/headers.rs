@@ -69,7 +69,7 @@ pub(crate) fn in_header(value: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{text}{}", ENCODED.0, ENCODED.1))
 }
 
-/// Returns whether a header repeats this value.
+/// Returns `true` if a header repeats this value.
 pub(crate) fn repeats(header: &HeaderValue, value: &str) -> bool {
     match header.to_str().ok().and_then(encoded) {
         Some(text) => BASE64

@@ -27,7 +27,7 @@ pub struct RecordedCall<'a> {
     pub server: &'a str,
     /// The caller, as the record tells it apart.
     pub principal: &'a str,
-    /// The call; `None` where the server did not say for which of several calls it asks.
+    /// The call; `None` if the server did not say for which of several calls it asks.
     pub call: Option<(CallKind, &'a str)>,
     /// When.
     pub at: Timestamp,

@@ -14,7 +14,7 @@ pub(crate) struct ServerChallenge {
 }
 
 impl ServerChallenge {
-    /// Returns whether a response of this status is one.
+    /// Returns `true` if a response of this status is one.
     pub(crate) fn is(status: StatusCode) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }

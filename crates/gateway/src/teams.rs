@@ -192,7 +192,8 @@ impl Teams {
         }
     }
 
-    /// Counts one more event of this kind. Returns the number of those before it that were left out; `None` where it is one of them.
+    /// Counts one more event of this kind. Returns the number of those before it that were left out; `None` if it is
+    /// one of them.
     fn count(&self, is_refusal: bool, rule: &str, principal: &str, at: Timestamp) -> Option<u64> {
         let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
         let is_verified = Principal::parse(principal).is_some_and(|caller| caller.is_verified());
@@ -274,7 +275,7 @@ impl Teams {
     /// Adds the approvals in the record: those that this gateway kept before it was started again, and those of other gateways.
     ///
     /// # Errors
-    /// When the record cannot be read.
+    /// If the record cannot be read.
     pub(crate) async fn recall_grants(&self, record: &Record) -> Result<(), RecordError> {
         for grant in record.grants().await? {
             let mut grants = self.grants();

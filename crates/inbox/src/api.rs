@@ -578,7 +578,7 @@ impl AppState {
         })
     }
 
-    /// Returns what a list says of a question to this viewer; `None` where it is not theirs to know of.
+    /// Returns what a list says of a question to this viewer; `None` if it is not theirs to know of.
     fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<Value> {
         match self.questions.sight(viewer, row) {
             Sight::Nothing => None,

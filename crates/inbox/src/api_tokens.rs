@@ -101,7 +101,7 @@ pub struct ApiToken {
     /// SHA-256 of the token, in hexadecimal digits.
     hash: String,
     scopes: Vec<Scope>,
-    /// The person whose calls those with it are; `None` where that was not said.
+    /// The person whose calls those with it are; `None` if that was not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<TokenOwner>,
     /// Seconds since 1970.
@@ -151,7 +151,7 @@ impl ApiToken {
         &self.scopes
     }
 
-    /// Returns the person whose calls those with it are; `None` where that was not said.
+    /// Returns the person whose calls those with it are; `None` if that was not said.
     pub fn owner(&self) -> Option<&TokenOwner> {
         self.owner.as_ref()
     }
@@ -247,7 +247,7 @@ pub enum BearerError {
 /// Returns the bearer token of a request (RFC 6750, section 2.1; the scheme in any letter case, RFC 9110, 11.1).
 ///
 /// # Errors
-/// When there is none, or more than one.
+/// If there is none, or more than one.
 pub fn bearer(headers: &HeaderMap) -> Result<&str, BearerError> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let (first, second) = (all.next(), all.next());
@@ -305,7 +305,7 @@ impl ApiTokens {
     /// Makes a token. Returns what was stored, and the token's text, which is never shown again.
     ///
     /// # Errors
-    /// When it would permit nothing, or cannot be stored.
+    /// If it would permit nothing, or cannot be stored.
     pub fn make(
         &self,
         name: &str,
@@ -319,7 +319,7 @@ impl ApiTokens {
     /// Makes a token whose calls are a person's, or nobody's. Returns what was stored, and the token's text, which is never shown again.
     ///
     /// # Errors
-    /// When it would permit nothing, or cannot be stored.
+    /// If it would permit nothing, or cannot be stored.
     pub fn make_for(
         &self,
         name: &str,
@@ -379,7 +379,7 @@ impl ApiTokens {
     /// Returns every token, in the order in which they were made.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn list(&self) -> io::Result<Vec<ApiToken>> {
         let table = self.file.read()?;
         Ok(table.map(|table| table.tokens.clone()).unwrap_or_default())
@@ -388,7 +388,7 @@ impl ApiTokens {
     /// Removes the token of this id, which nobody has seen.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn discard(&self, id: &str) -> io::Result<()> {
         self.file.change(|table| {
             table.tokens.retain(|token| token.id != id);
@@ -399,7 +399,7 @@ impl ApiTokens {
     /// Blocks a subject of an issuer as a caller. Returns `false` if it was blocked already.
     ///
     /// # Errors
-    /// When the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
+    /// If the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
     pub fn block(&self, issuer: &str, subject: &str, now: Timestamp) -> io::Result<bool> {
         let is_name = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST_PERSON && !text.chars().any(char::is_control)
@@ -429,7 +429,7 @@ impl ApiTokens {
     /// Lets a blocked subject of an issuer call again. Returns `false` if it was not blocked.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn unblock(&self, issuer: &str, subject: &str) -> io::Result<bool> {
         self.file.change(|table| {
             let before = table.blocked.len();
@@ -441,7 +441,7 @@ impl ApiTokens {
     /// Returns the callers that are blocked, in the order in which they were.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn blocked(&self) -> io::Result<Vec<BlockedCaller>> {
         let table = self.file.read()?;
         Ok(table.map(|table| table.blocked.clone()).unwrap_or_default())
@@ -488,7 +488,7 @@ impl ApiTokens {
     /// Revokes the token of this id. Returns `false` if there is none that was valid until now.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn revoke(&self, id: &str, now: Timestamp) -> io::Result<bool> {
         self.file.change(|table| {
             let known = table.tokens.iter_mut().find(|token| token.id == id);
@@ -506,7 +506,7 @@ impl ApiTokens {
     /// Removes the tokens that permit nothing any more. Returns their number.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn prune(&self, now: Timestamp) -> io::Result<usize> {
         self.file.change(|table| {
             let before = table.tokens.len();
@@ -518,7 +518,7 @@ impl ApiTokens {
     /// Returns the token of this text, if it is valid now and permits this. A file that cannot be read permits nothing.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is not.
     pub fn check(
         &self,
         text: &str,

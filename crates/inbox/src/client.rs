@@ -204,7 +204,7 @@ impl InboxClient {
         }
     }
 
-    /// Returns whether a gateway serves this inbox, so that changes are told as they happen.
+    /// Returns `true` if a gateway serves this inbox, so that changes are told as they happen.
     pub fn is_running(&self) -> bool {
         matches!(self.over, Transport::Http { .. })
     }
@@ -377,7 +377,7 @@ impl InboxClient {
     }
 }
 
-/// Returns whether the address can be of this machine only.
+/// Returns `true` if the address can be of this machine only.
 fn is_this_machine(at: &Url) -> bool {
     let host = at.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']');

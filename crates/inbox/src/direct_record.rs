@@ -46,7 +46,7 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
 /// Writes into the audit of this folder's record, where there is one, what a command did, and with which token if any.
 ///
 /// # Errors
-/// When the record cannot be opened or written.
+/// If the record cannot be opened or written.
 pub async fn note(
     folder: &StateFolder,
     event: Event,
@@ -60,7 +60,7 @@ pub async fn note(
 /// The same for several events, with all that there is to tell of each.
 ///
 /// # Errors
-/// When the record cannot be opened or written.
+/// If the record cannot be opened or written.
 pub async fn note_all(
     folder: &StateFolder,
     events: &[(Event, Details<'_>)],
@@ -79,7 +79,7 @@ pub async fn note_all(
 /// Opens the record of this folder beside gateways that may run. This process counts as one of them while it holds the record.
 ///
 /// # Errors
-/// When the record or its keys cannot be used.
+/// If the record or its keys cannot be used.
 pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     let keys = folder.key_files().open().await?;
     let store = Sqlite::at(&folder.record()).keyed(keys.chain());

@@ -89,7 +89,7 @@ impl Inbox {
     /// at the same address to everybody, without a login: what is in it checks its requests itself.
     ///
     /// # Errors
-    /// When the listener has no address, or the state folder cannot be used.
+    /// If the listener has no address, or the state folder cannot be used.
     pub fn serve(
         record: &Arc<Record>,
         listener: TcpListener,
@@ -163,7 +163,7 @@ impl Inbox {
     /// Removes what says where the state folder's inbox is, where this serves it: its process is about to end.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn forget(&self) -> io::Result<()> {
         match &self.lock {
             Some(lock) => self.folder.forget_inbox(lock),
@@ -243,7 +243,7 @@ fn serve_commands(folder: &StateFolder, api: Router) {
     }
 }
 
-/// Returns whether this address is on this machine only.
+/// Returns `true` if this address is on this machine only.
 pub fn is_loopback(at: SocketAddr) -> bool {
     at.ip().is_loopback()
 }

@@ -138,7 +138,7 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Returns people and roles as they are now; `None` where the inbox is one person's.
+    /// Returns people and roles as they are now; `None` if the inbox is one person's.
     pub fn people_now(&self) -> Option<DirectoryNow> {
         self.people.as_ref().map(|people| people.directory.now())
     }
@@ -286,7 +286,7 @@ impl RecordQuestionStore {
     /// The row as a person sees it; `None` when it cannot be read any more.
     ///
     /// # Errors
-    /// When the arguments of its call cannot be opened: nobody answers without seeing them.
+    /// If the arguments of its call cannot be opened: nobody answers without seeing them.
     pub fn readable(&self, row: &Row) -> Result<Option<Readable>, RecordError> {
         let Some(parsed) = self.record.parsed(row) else {
             return Ok(None);
@@ -470,8 +470,9 @@ impl RecordQuestionStore {
         Ok((found.await, is_cut))
     }
 
-    /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
-    /// takes longer. Marks that a list leaves out, and characters that JSON spells otherwise, are not looked at.
+    /// Returns `true` if the words may stand in what a list shows of the row, its id or its rule: a look at its text,
+    /// since reading a form takes longer. Marks that a list leaves out, and characters that JSON spells otherwise, are
+    /// not looked at.
     fn may_match(&self, row: &Row, words: &str) -> bool {
         let plain = |text: &str| {
             text.chars()

@@ -25,7 +25,7 @@ const ARGUMENTS: &str = r#"{"to":"moon"}"#;
 /// The router, and the id of the question that waits. Runs in a tokio runtime.
 ///
 /// # Errors
-/// When the system gives no randomness, or the record refuses the question.
+/// If the system gives no randomness, or the record refuses the question.
 pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let store = Arc::new(Memory::default());
     let clock = || Timestamp::from_millis(1_000);

@@ -22,7 +22,7 @@ pub(crate) trait SharedValue: Serialize + DeserializeOwned {
     /// Makes the value for a file that is not there yet.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// If there is no randomness.
     fn fresh() -> io::Result<Self>;
 
     /// Returns `true` if what was read can be such a value.
@@ -67,10 +67,10 @@ impl<T: SharedValue> SharedFile<T> {
         }
     }
 
-    /// Returns the value as it is now; `None` where there is no file, or it holds no such value.
+    /// Returns the value as it is now; `None` if there is no file, or it holds no such value.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn read(&self) -> io::Result<Option<Arc<T>>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match (Stamp::of(&self.path), &*known) {
@@ -89,7 +89,7 @@ impl<T: SharedValue> SharedFile<T> {
     /// Changes the value, one process at a time. A change that fails changes nothing.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or `change` fails.
+    /// If the file cannot be read or written, or `change` fails.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> io::Result<R>) -> io::Result<R> {
         let _lock = self.lock()?;
         let mut value = match self.load()? {

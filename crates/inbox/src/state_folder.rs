@@ -85,9 +85,9 @@ impl StateFolder {
     /// and what a process that was killed has left half written is removed.
     ///
     /// # Errors
-    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read; when other
-    /// users may write to it and it has anything in it, or a file in it is another user's; when every user may write to a folder above it;
-    /// when a link or a pipe is in the place of a file.
+    /// If it cannot be made, belongs to another user, or is somebody's folder for other things that other users may
+    /// read; when other users may write to it and it has anything in it, or a file in it is another user's; when every
+    /// user may write to a folder above it; when a link or a pipe is in the place of a file.
     pub fn open(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         parents::check(path)?;
@@ -261,8 +261,8 @@ impl StateFolder {
         state_file::replace(&file, format!("{by} {}\n", inbox.address).as_bytes())
     }
 
-    /// Returns where people log in to the inbox, as written down by the gateway that served it last; `None` where the folder's owner
-    /// is its only reader.
+    /// Returns where people log in to the inbox, as written down by the gateway that served it last; `None` if the
+    /// folder's owner is its only reader.
     pub fn people_inbox(&self) -> Option<PeopleInbox> {
         let text = state_file::read_text(&self.path.join("inbox.people")).ok()?;
         let (by, address) = text.trim().split_once(' ')?;
@@ -278,7 +278,7 @@ impl StateFolder {
     /// Removes what says where the inbox is: the gateway that served it ends. Only whoever has the folder's inbox lock may call this.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn forget_inbox(&self, _lock: &InboxLock) -> io::Result<()> {
         for file in ["inbox.address", "inbox.people", "inbox.sock"] {
             match fs::remove_file(self.path.join(file)) {

@@ -28,11 +28,11 @@ const MOST_DELEGATES: usize = 200;
 /// The number of people whom a refusal names.
 const MOST_NAMED: usize = 10;
 
-/// Returns the people's side of a question for this viewer; `None` where no rule speaks of it, or where the viewer sees no more than that
-/// it exists.
+/// Returns the people's side of a question for this viewer; `None` if no rule speaks of it, or where the viewer sees no
+/// more than that it exists.
 ///
 /// # Errors
-/// When the store fails, or something was sealed with another key.
+/// If the store fails, or something was sealed with another key.
 pub async fn team_view(
     record: &Record,
     now: &DirectoryNow,
@@ -250,7 +250,7 @@ fn delegates(
     found
 }
 
-/// Returns why a question that was this viewer's is not any more; `None` where it is, or never was.
+/// Returns why a question that was this viewer's is not any more; `None` if it is, or never was.
 pub fn why_no_longer(now: &DirectoryNow, viewer: &Viewer, row: &Row) -> Option<Denied> {
     let (team, person) = (row.team.as_deref()?, viewer.person()?);
     match team.quorum().admits(&person.person, &now.of(row)) {
@@ -277,7 +277,7 @@ pub fn word_of(button: &str) -> Option<&'static str> {
 /// Submits a person's outcome for a question of a rule.
 ///
 /// # Errors
-/// When the record fails.
+/// If the record fails.
 pub async fn submit(
     record: &Record,
     now: &DirectoryNow,
@@ -318,7 +318,7 @@ pub async fn submit(
 /// Does what one of several people does beside answering.
 ///
 /// # Errors
-/// When the record fails.
+/// If the record fails.
 pub async fn act(
     record: &Record,
     now: &DirectoryNow,

@@ -38,7 +38,7 @@ pub struct SignedIn {
     pub claims: Vec<String>,
     /// When the claims were read.
     pub claims_at: Timestamp,
-    /// When the person logged in at the issuer; `None` where it did not say.
+    /// When the person logged in at the issuer; `None` if it did not say.
     pub logged_in_at: Option<Timestamp>,
     /// The public name of the session.
     pub session: String,

@@ -71,7 +71,7 @@ impl AccessToken {
         &self.subject
     }
 
-    /// Returns when it expires; `None` where the issuer, asked about it, does not say.
+    /// Returns when it expires; `None` if the issuer, asked about it, does not say.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.expires_at
     }
@@ -168,7 +168,7 @@ impl TokenVerifier {
     /// Checks a JSON Web Token for one of these audiences (RFC 9068, 4).
     ///
     /// # Errors
-    /// When it is not valid, or the issuer's keys are not to be had.
+    /// If it is not valid, or the issuer's keys are not to be had.
     pub async fn verify(
         &self,
         text: &str,
@@ -192,7 +192,7 @@ impl TokenVerifier {
     /// Asks the issuer about a token for one of these audiences (RFC 7662). The answer is kept for half a minute at most.
     ///
     /// # Errors
-    /// When it is not valid, or the issuer cannot be asked.
+    /// If it is not valid, or the issuer cannot be asked.
     pub async fn introspect(
         &self,
         text: &str,
@@ -223,7 +223,7 @@ impl TokenVerifier {
     /// more.
     ///
     /// # Errors
-    /// When the issuer cannot be asked.
+    /// If the issuer cannot be asked.
     pub async fn is_active(&self, text: &str, now: Timestamp) -> Result<bool, TokenError> {
         match self.ask(text, now).await {
             Ok(_) => Ok(true),
@@ -238,7 +238,7 @@ impl TokenVerifier {
     /// Checks a logout token for this client (OpenID Connect Back-Channel Logout 2.6). That its `jti` is new is for the caller to see to.
     ///
     /// # Errors
-    /// When it is not valid, or the issuer's keys are not to be had.
+    /// If it is not valid, or the issuer's keys are not to be had.
     pub async fn verify_logout(
         &self,
         text: &str,

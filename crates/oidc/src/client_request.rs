@@ -58,7 +58,7 @@ impl Provider {
     /// Exchanges a caller's access token for one for this resource (RFC 8693).
     ///
     /// # Errors
-    /// When the provider refuses, or cannot be asked.
+    /// If the provider refuses, or cannot be asked.
     pub async fn exchange_token(
         &self,
         subject_token: &str,
@@ -98,10 +98,12 @@ impl Provider {
         })
     }
 
-    /// Returns what the provider says now of the person whose access token it is (OpenID Connect Core 5.3); `None` where it tells nobody.
+    /// Returns what the provider says now of the person whose access token it is (OpenID Connect Core 5.3); `None` if
+    /// it tells nobody.
     ///
     /// # Errors
-    /// When the provider does not take the token ([`OidcError::Denied`]), speaks of another person ([`OidcError::OtherPerson`]), answers what cannot be trusted, or cannot be asked.
+    /// If the provider does not take the token ([`OidcError::Denied`]), speaks of another person
+    /// ([`OidcError::OtherPerson`]), answers what cannot be trusted, or cannot be asked.
     pub async fn userinfo(
         &self,
         metadata: &Metadata,

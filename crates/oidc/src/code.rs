@@ -79,7 +79,7 @@ impl AuthorizationResponse {
     /// Returns the code of an answer from the provider that was asked (RFC 9207, 2.4).
     ///
     /// # Errors
-    /// When another issuer answered, or the provider answered with an error.
+    /// If another issuer answered, or the provider answered with an error.
     pub fn code(self, metadata: &Metadata) -> Result<String, OidcError> {
         let promised = metadata.authorization_response_iss_parameter_supported;
         match (&metadata.issuer, &self.iss) {
@@ -100,7 +100,7 @@ impl Provider {
     /// of this request only, such as `max_age`.
     ///
     /// # Errors
-    /// When the provider's addresses or the redirect URI cannot be used.
+    /// If the provider's addresses or the redirect URI cannot be used.
     pub fn authorization_url(
         &self,
         metadata: &Metadata,
@@ -132,7 +132,7 @@ impl Provider {
     /// Exchanges the code of a flow for a grant, and checks what comes with it.
     ///
     /// # Errors
-    /// When the provider refuses the code, or answers what cannot be trusted.
+    /// If the provider refuses the code, or answers what cannot be trusted.
     pub async fn exchange_code(
         &self,
         metadata: &Metadata,
@@ -165,7 +165,7 @@ impl Provider {
     /// Connect Core 12.2).
     ///
     /// # Errors
-    /// When the provider refuses it, or answers what cannot be trusted.
+    /// If the provider refuses it, or answers what cannot be trusted.
     pub async fn refresh(
         &self,
         metadata: &Metadata,

@@ -66,7 +66,7 @@ pub(crate) struct KeyCache {
 }
 
 impl KeyCache {
-    /// Returns the age of the keys; `None` where there are none yet.
+    /// Returns the age of the keys; `None` if there are none yet.
     pub(crate) fn age(&self, now: Timestamp) -> Option<Duration> {
         self.current().map(|keys| keys.age(now))
     }
@@ -81,7 +81,7 @@ impl KeyCache {
     /// Checks the signature of a token.
     ///
     /// # Errors
-    /// When no key of the issuer made it, or the keys are not to be had.
+    /// If no key of the issuer made it, or the keys are not to be had.
     pub(crate) async fn check(
         &self,
         provider: &Provider,

@@ -204,7 +204,7 @@ impl Provider {
     /// One more parameter of the authorization request, such as `prompt` or `access_type`.
     ///
     /// # Errors
-    /// When it is one that this crate sets.
+    /// If it is one that this crate sets.
     pub fn parameter(
         mut self,
         name: impl Into<String>,
@@ -221,7 +221,7 @@ impl Provider {
     /// The same, asked to say who the person is.
     ///
     /// # Errors
-    /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    /// If the provider was given by its endpoints: without an issuer there are no ID tokens to check.
     pub fn identifying(mut self) -> Result<Self, ProviderError> {
         if !matches!(self.source, Source::Issuer(..)) {
             return Err(ProviderError::NoIssuer);
@@ -268,7 +268,7 @@ impl Provider {
     /// Returns the provider's endpoints at this time, in milliseconds since 1970. Asked again after a while, and after each failure.
     ///
     /// # Errors
-    /// When the provider does not say, or says what cannot be trusted.
+    /// If the provider does not say, or says what cannot be trusted.
     pub async fn metadata(&self, now_ms: u64) -> Result<Arc<Metadata>, OidcError> {
         self.metadata_since(now_ms, FRESH_MS).await
     }
@@ -409,7 +409,7 @@ impl Metadata {
         self.introspection_endpoint.is_some()
     }
 
-    /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
+    /// Returns `true` if the client's secret goes into the body, because the provider takes it nowhere else.
     pub(crate) fn takes_secret_in_body(&self) -> bool {
         in_body_only(self.token_endpoint_auth_methods_supported.as_deref())
     }

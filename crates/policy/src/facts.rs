@@ -150,8 +150,8 @@ pub struct Facts<'a> {
     pub groups: &'a [String],
     /// The server's name in the configuration.
     pub server: &'a str,
-    /// The call; `None` where the server did not say for which of several calls it asks. Conditions that read the call are errors
-    /// then.
+    /// The call; `None` if the server did not say for which of several calls it asks. Conditions that read the call are
+    /// errors then.
     pub call: Option<Call<'a>>,
     /// The time.
     pub now: &'a Now,

@@ -166,7 +166,7 @@ impl People {
         })
     }
 
-    /// Returns the members of the group, nobody for one that the file does not have; `None` where a claim may add more.
+    /// Returns the members of the group, nobody for one that the file does not have; `None` if a claim may add more.
     pub fn all_members(&self, group: &str) -> Option<Vec<String>> {
         let Some(group) = self.groups.get(group) else {
             return Some(Vec::new());

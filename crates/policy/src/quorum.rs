@@ -41,7 +41,7 @@ pub trait Membership: Send + Sync {
     fn is_member(&self, group: &str, person: &str) -> bool;
     /// Returns `true` if the person makes the call: the same person, the owner of its key, or its local user.
     fn is_caller(&self, person: &str) -> bool;
-    /// Returns the members of the group now; `None` where it is not known who they all are, as with a group by a claim.
+    /// Returns the members of the group now; `None` if it is not known who they all are, as with a group by a claim.
     fn members(&self, _group: &str) -> Option<Vec<String>> {
         None
     }
@@ -64,7 +64,7 @@ pub trait Membership: Send + Sync {
 pub struct Actor<'a> {
     /// The person's name in the file.
     pub person: &'a str,
-    /// The time since the person logged in; `None` where nothing is known of it.
+    /// The time since the person logged in; `None` if nothing is known of it.
     pub login_age: Option<Duration>,
 }
 
@@ -377,7 +377,7 @@ impl Quorum {
     }
 
     /// Returns the number of people who can act on the question: those to whom it is addressed, without those who have handed it on or
-    /// whom the rule forbids. `None` where it is not known who they all are.
+    /// whom the rule forbids. `None` if it is not known who they all are.
     pub fn people_left(&self, people: &dyn Membership) -> Option<usize> {
         let mut found = BTreeSet::new();
         let mut has_caller = false;

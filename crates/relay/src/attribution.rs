@@ -1,9 +1,10 @@
-//! Which call a pushed question is for. A stream of its own says so, and so does being the only call with the server; where
-//! neither does ([`turns`](crate::parts::turns) says when), the question may be for any of several calls.
+//! The attribution of a pushed question to a call. It is certain if the question came on the call's own stream, or if
+//! the call is the only one with the server; otherwise ([`turns`](crate::parts::turns) lists the cases) the question
+//! may belong to any of several calls.
 //!
-//! An answer finds its question by the question's own id, so no guess brings an answer to the wrong call. But such a question
-//! is never asked in one of the calls, its answer is never used again, whoever is asked is told of all of them, and all are
-//! held for it.
+//! An answer finds its question by the question's own id, so a wrong attribution never sends an answer to the wrong
+//! call. But an ambiguous question is never asked in one of the calls, its answer is never reused, the person is told
+//! of all the calls, and all are held for it.
 
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use crate::parts::asks::{Ask, Attribution};
 use crate::parts::calls::Call;
 use crate::{AskId, AskedVia, CallId, Relay, Timestamp};
 
-/// Calls that come within this time of each other came in one go, from a client that makes several at once.
+/// Calls that come within this time of each other count as one batch, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
 
-/// The number of calls besides the likeliest that are named and held.
+/// The most calls besides the likeliest that are named and held.
 pub(crate) const OTHERS: usize = 63;
-/// That number where the client's own dialog shows the question, which names no call: only those are held for it.
+/// The same limit if the client's own dialog shows the question, which names no call: these calls are only held for it.
 const OTHERS_OF_DIALOG: usize = 16;
 
 impl Relay {
@@ -47,15 +48,14 @@ impl Relay {
         Attribution::among(asking.into_iter().map(|(key, _)| key), newest)
     }
 
-    /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
-    /// none.
+    /// Reassigns a question of this call, which ends, to another call. Returns `false` if there is none.
     pub(crate) fn reassign(&mut self, now: Timestamp, key: AskId, from: CallId) -> bool {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
         let named = |call: &&CallId| self.calls.may_ask(**call);
         let named = question.others().iter().find(named).copied();
-        // More may have been on their way than are named.
+        // More calls may have been in progress than are named.
         let unnamed = || self.calls.oldest_asking(question.newest()?, from);
         let Some(to) = named.or_else(unnamed) else {
             return self.leave_to_past(key, from);
@@ -79,7 +79,7 @@ impl Relay {
         true
     }
 
-    /// A question that was taken to be for this call, which ends, may be for one that has ended here before. `false` when it is not.
+    /// Leaves a question of this call, which ends, to one that has ended here before. Returns `false` if there is none.
     fn leave_to_past(&mut self, key: AskId, from: CallId) -> bool {
         let may_be_past = self.asks.get(key).is_some_and(Ask::may_be_past);
         if may_be_past {
@@ -94,8 +94,8 @@ impl Relay {
     }
 }
 
-/// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
-/// with it the first, since a server mostly gets to them in turn.
+/// Returns a sort key; smaller is likelier: a call that waits for no answer yet; then the latest, and within its batch
+/// the first, since a server usually processes a batch in order.
 fn likely(last: Timestamp, key: CallId, call: &Call) -> (bool, bool, u64) {
     let waits = !call.asks().is_empty();
     let earlier = last.since(call.since()) > ONE_GO;

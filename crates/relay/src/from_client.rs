@@ -1,4 +1,4 @@
-//! Frames from the client: passed on, put into the server's era, or answered here.
+//! Frames from the client: passed on, translated to the server's era, or answered here.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,14 @@ use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
 
-/// The words for a method that is nearly one that is judged.
+/// The error for a method that nearly matches a significant one.
 pub(crate) const OTHER_SPELLING: &str =
     "there is no such method; write it letter by letter as the protocol does";
 
-/// The words for a request under the id of another that is under way.
+/// The error for a request with the id of another one in progress.
 const SAME_ID: &str = "a request with this id is under way";
 
-/// The words for a request without an id.
+/// The error for a request without an id.
 pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
 
@@ -34,7 +34,7 @@ impl Relay {
             return ClientForward::AsIs(None);
         };
         if frame.id().is_none() {
-            // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
+            // Its answer would be indistinguishable from another's (JSON-RPC 2.0; MCP has no null ids either).
             let why = "a request's id must be a string or a number";
             return self.reject_under(frame.stream(), None, -32600, why);
         }
@@ -61,7 +61,7 @@ impl Relay {
                 self.wait_for_era(frame)
             }
             Contact::Known if !self.client.is_unknown() => self.route(frame, method),
-            // Before any opening: the server's own business.
+            // Before any opening, it concerns the server alone.
             Contact::New | Contact::Known => match self.refuse_unopened(frame, method) {
                 Some(refused) => refused,
                 None => self.start(frame, Start::default()),
@@ -69,8 +69,8 @@ impl Relay {
         }
     }
 
-    /// Refuses a method that is nearly that of a call or of a task, under rules and where tasks are kept apart. It is judged as none, and a
-    /// server that is not strict may take it for one.
+    /// Refuses a method that nearly matches that of a call or of a task, under rules and if tasks are kept apart. It is
+    /// not decided about as a call, and a lenient server may take it for one.
     fn refuse_other_spelling(
         &mut self,
         frame: ClientFrame<'_>,
@@ -82,7 +82,7 @@ impl Relay {
         Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
     }
 
-    /// The request waits until the server's era is known.
+    /// Makes the request wait until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
@@ -98,7 +98,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// A request of a known client for a known server.
+    /// Routes a request of a known client to a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
         if let Some(refused) = self.refuse_rounds_in_session(frame, method) {
@@ -119,7 +119,7 @@ impl Relay {
         }
     }
 
-    /// The call goes to the server, as it came when nothing stands against it.
+    /// Sends the call to the server, unchanged if possible.
     pub(crate) fn start(&mut self, frame: ClientFrame<'_>, start: Start) -> ClientForward {
         let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
@@ -142,7 +142,7 @@ impl Relay {
         call.set_lists_tools(frame.method() == Some("tools/list"));
         call.set_lists_tasks(frame.method() == Some("tasks/list"));
         if let Some(other) = self.other_id_at_server(&id) {
-            // Another client's request, or an earlier one still at work, has this id, or one of the gateway's own may.
+            // Another request, an earlier one in progress, or one of the gateway's own may have this id.
             call.set_upstream_id(other);
             if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
                 sent = Cow::Owned(envelope.with_id(call.upstream_id()));
@@ -174,7 +174,8 @@ impl Relay {
         }
     }
 
-    /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
+    /// Sets the progress token, which must be unique because progress finds its stream by it. `frame` is the frame as
+    /// received.
     fn give_token(&mut self, call: Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> Call {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
@@ -210,14 +211,14 @@ impl Relay {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
-            // A server might act on a call without an id, of which nobody was asked.
+            // A server might act on a call without an id, which nothing has decided about.
             _ => self.reject_under(stream, None, -32600, NEEDS_ID),
         }
     }
 
     fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
         if self.settings.client_streams && self.client.cancels_by_closing_stream() {
-            // Which request this id means cannot be told.
+            // The request with this id is ambiguous.
             return ClientForward::Handled;
         }
         let params = frame.params();
@@ -237,7 +238,7 @@ impl Relay {
         self.give_up(now, key, params, &id)
     }
 
-    /// The client gives a call up: its questions are withdrawn and the server is told.
+    /// Gives up a call for the client: withdraws its questions and tells the server.
     fn give_up(
         &mut self,
         now: Timestamp,
@@ -285,7 +286,8 @@ impl Relay {
             return ClientForward::Handled;
         }
         match self.server_requests.answered(&id) {
-            // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
+            // Too late for a question that has ended, or an answer to no question: answers pass through the record
+            // only.
             None => ClientForward::Handled,
             Some(servers) if servers == id => ClientForward::AsIs(None),
             Some(servers) => {
@@ -295,14 +297,14 @@ impl Relay {
         }
     }
 
-    /// The stream of a request is closed, which may give the request up.
+    /// Handles the closed stream of a request, which may give up the request.
     pub(crate) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
         for key in self.calls.on_stream(stream) {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
             } else if self.holds.is_held(key) {
-                // A person is being asked: the call waits for being made again.
+                // A person is being asked: the call waits to be made again.
                 self.detach(key);
             } else if self.client.cancels_by_closing_stream() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
@@ -312,7 +314,7 @@ impl Relay {
         }
     }
 
-    /// The server is told that nobody wants the call any more, where it still works on it.
+    /// Tells the server that the call is no longer wanted, if the server is still processing it.
     pub(crate) fn cancel_upstream(&mut self, key: CallId) {
         if !self.calls.is_upstream(key) {
             return;
@@ -332,7 +334,7 @@ impl Relay {
         self.tell_server(notice.to_message(), None);
     }
 
-    /// A request is refused; other frames have nobody to tell.
+    /// Rejects a request; other frames have no sender to tell.
     pub(crate) fn reject(
         &mut self,
         frame: ClientFrame<'_>,
@@ -354,7 +356,7 @@ impl Relay {
         }
     }
 
-    /// A frame that is not passed on, under the id that it has if it has one.
+    /// Rejects a frame that is not passed on, under its id if it has one.
     pub(crate) fn reject_defect(
         &mut self,
         stream: StreamId,
@@ -376,7 +378,7 @@ impl Relay {
         self.reject_under(stream, None, code, &why)
     }
 
-    /// An error for what is not a message, under the id that it has if any.
+    /// Sends an error for a frame that is not a message, under its id if it has one.
     fn reject_under(
         &mut self,
         stream: StreamId,
@@ -390,8 +392,8 @@ impl Relay {
     }
 }
 
-/// Returns whether a method is nearly that of an opening, of a call or of a task, and none of them: some servers make the name of a function
-/// of it.
+/// Returns `true` if a method nearly matches that of an opening, of a call or of a task, and is none of them: some
+/// servers derive a function name from it.
 fn is_nearly_judged(method: &str) -> bool {
     const TASKS: &str = "tasks/";
     let openings = [method::INITIALIZE, method::DISCOVER];
@@ -402,7 +404,7 @@ fn is_nearly_judged(method: &str) -> bool {
         || (!method.starts_with(TASKS) && starts_with_letters(method, TASKS))
 }
 
-/// The request with another progress token.
+/// Returns the request with another progress token.
 fn with_token(text: &str, token: &Id) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = Frame::of_text(text, &index).member_range(FramePart::Meta, "progressToken")?;

@@ -1,4 +1,4 @@
-//! Frames from the server: passed on, or taken in when they ask.
+//! Frames from the server: passed on, or handled here if they ask.
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
@@ -42,7 +42,7 @@ impl Relay {
         }
         let is_judged = self.settings.decisions.is_some();
         if method::is_like_create(method) || (is_judged && names_questions(frame)) {
-            // A client that is not strict may take it for a question, which nobody has checked.
+            // A lenient client may take it for a question, which nothing has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
@@ -67,7 +67,7 @@ impl Relay {
         }
     }
 
-    /// Tells the client this on the stream of the call it came with, or on the session's.
+    /// Sends this frame to the client on the stream of its call, or on the session's.
     fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
         let ServerForward::AsIs { stream, last } = self.forward_in_session(via) else {
             return;
@@ -75,7 +75,8 @@ impl Relay {
         self.tell_client(stream, frame, last);
     }
 
-    /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
+    /// Handles a frame that is not passed on: the server gets an error for a request, the client for the answer to its
+    /// call.
     pub(crate) fn server_defect(
         &mut self,
         now: Timestamp,
@@ -95,7 +96,7 @@ impl Relay {
             self.flush_waiting(now);
             return forward;
         } else if self.listing_ended(now, &id) {
-            // Rules go on with what is known of the tools.
+            // Rules continue with the known tools.
         } else if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
@@ -110,7 +111,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// To the stream of the call it came with, or to the session's.
+    /// Forwards to the stream of the frame's call, or to the session's.
     pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
         let stream = via
             .and_then(|key| self.calls.get(key))
@@ -157,7 +158,7 @@ impl Relay {
                 self.forward_in_session(via)
             }
             _ if resembles_question(method) => {
-                // A client that is not strict may take it for a question, which nobody has checked.
+                // A lenient client may take it for a question, which nothing has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
@@ -165,7 +166,7 @@ impl Relay {
         }
     }
 
-    /// The status of a task is not passed on where its questions are not the caller's.
+    /// Handles the status of a task, which is not passed on if its questions are not the caller's.
     fn task_status(
         &mut self,
         now: Timestamp,
@@ -179,7 +180,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Progress goes to the stream of its call, under the token that the client gave.
+    /// Forwards progress to the stream of its call, under the token that the client gave.
     fn server_progresses(
         &mut self,
         via: Option<CallId>,
@@ -199,7 +200,7 @@ impl Relay {
         if let Ok(progress) = Progress::parse(params) {
             call.progress_mut().note(progress.progress.as_f64());
         }
-        // Nobody waits for a call that was handed back.
+        // No client waits for a call that was handed back.
         let (Some(stream), Some(wanted)) = (call.stream(), call.progress().token().cloned()) else {
             return ServerForward::Handled;
         };
@@ -219,7 +220,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// The server takes back a question, or another request.
+    /// Handles the withdrawal of a question, or of another request.
     fn server_cancels(&mut self, via: Option<CallId>, params: &RawValue) -> ServerForward {
         let Ok(Cancelled {
             request_id: Some(id),
@@ -248,7 +249,7 @@ impl Relay {
     pub(crate) fn server_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ServerForward {
         let Some(id) = frame.id() else {
             if self.settings.decisions.is_some() {
-                // It answers no request, so that no rule can judge what it may ask.
+                // It answers no request, so no rule can be applied to a question in it.
                 tracing::warn!(server = %self.settings.server, "dropped a response with an invalid id");
                 return ServerForward::Handled;
             }
@@ -300,13 +301,14 @@ impl Relay {
         }
     }
 
-    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
-    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
+    /// Returns `true` if a server with an open session answers in the form of 2026-07-28: it asks, or has begun a task,
+    /// which may ask. That revision was not negotiated, so neither the client nor the gateway would treat it as
+    /// intended.
     fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
         self.server.must_not_ask_in_results() && asks_in_rounds(frame)
     }
 
-    /// The refusal of what a server says in a revision that was not agreed on.
+    /// Returns the refusal of a message in a revision that was not negotiated.
     pub(crate) fn other_revision(&self) -> ErrorResponse {
         tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
         let server = self.shown_server();
@@ -318,8 +320,8 @@ impl Relay {
         ErrorResponse::new(-32603, why)
     }
 
-    /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
-    /// asks counts: it is read in full then, and refused if need be.
+    /// Returns the elicitation in the response, determined from two members only. If two readers could see different
+    /// things, a possible question counts: it is then read in full, and refused if necessary.
     pub(crate) fn elicitation_in(
         &self,
         key: CallId,
@@ -333,8 +335,7 @@ impl Relay {
         (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
-    /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
-    /// call has ended over it.
+    /// Reads the server's requirement from its answer, and counts the round. `None` if the call has ended over it.
     pub(crate) fn next_round<T>(
         &mut self,
         now: Timestamp,
@@ -364,7 +365,7 @@ impl Relay {
         Some(required)
     }
 
-    /// The server is done with a call: the client gets the answer, now or when it comes for it.
+    /// Handles the server's answer to a call: the client gets it, now or when it makes the call again.
     pub(crate) fn finish(
         &mut self,
         now: Timestamp,
@@ -410,7 +411,7 @@ impl Relay {
         }
     }
 
-    /// The server is done with a call, and the client gets this text for its answer.
+    /// Ends a call at the server with this text as the client's answer.
     fn finish_with(&mut self, now: Timestamp, key: CallId, text: String) -> ServerForward {
         if let Some(index) = FrameIndex::at(text.as_bytes())
             && let ServerForward::AsIs { stream, last } =
@@ -421,7 +422,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// The answer that a call brought while nobody waited goes to who waits now.
+    /// Sends the answer of a call that came while no client waited to the client that waits now.
     pub(crate) fn deliver_finished(&mut self, key: CallId) {
         let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
         else {
@@ -435,7 +436,7 @@ impl Relay {
         self.remove_call(key);
     }
 
-    /// The call ends with an error of the gateway's own.
+    /// Ends the call with an error of the gateway's own.
     pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
@@ -456,7 +457,7 @@ impl Relay {
         self.drop_call(key);
     }
 
-    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
+    /// Returns `true` if the response says that the call continues as a task of 2025-11-25, whose questions are pushed.
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
         self.settings.decisions.is_some()
@@ -483,7 +484,7 @@ impl Relay {
         Some(call)
     }
 
-    /// Answers that the call was to bring to the server, and will not, are kept for the next one.
+    /// Keeps answers that the call will not deliver for the next call.
     fn keep_undelivered(&mut self, key: CallId) {
         let call = self.calls.get_mut(key);
         let records = call.map(|call| call.rounds_mut().take_deliveries());
@@ -493,7 +494,7 @@ impl Relay {
         }
     }
 
-    /// Nobody came for what the call brought.
+    /// Drops a call whose result was not requested.
     pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
         self.end_questions_of(now, key, Ending::CallEnded);
         if self.remove_call(key).is_some() {
@@ -501,7 +502,8 @@ impl Relay {
         }
     }
 
-    /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
+    /// Handles the end of the server: every call that waits for it ends with a clear error, every question is
+    /// withdrawn.
     pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
             return;
@@ -535,7 +537,8 @@ impl Relay {
         self.past_calls = PastCalls::default();
     }
 
-    /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` where the notification can be read.
+    /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` if the notification can be
+    /// read.
     pub(crate) fn forward_complete(&self, via: Option<CallId>, is_whole: bool) -> ServerForward {
         if is_whole && !self.client.knows_completion() {
             return ServerForward::Handled;
@@ -544,7 +547,7 @@ impl Relay {
     }
 }
 
-/// The refusal of a response that is not JSON.
+/// Returns the refusal of a response that is not JSON.
 pub(crate) fn unreadable() -> ErrorResponse {
     ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
 }

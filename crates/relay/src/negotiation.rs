@@ -9,7 +9,8 @@ use crate::era::own_info;
 use crate::parts::era_probe::Opening;
 
 impl Relay {
-    /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.
+    /// Returns the `_meta` of the gateway's own `server/discover`: nothing in it is the client's, which a server could
+    /// refuse.
     pub(crate) fn probe_meta(&self) -> Value {
         json!({
             meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
@@ -18,7 +19,7 @@ impl Relay {
         })
     }
 
-    /// Answers an opening from what is known of the server.
+    /// Answers an opening from the known facts about the server.
     pub(crate) fn answer_opening(&mut self, opening: Opening) {
         let (stream, id, result) = match opening {
             Opening::Request => return,
@@ -38,13 +39,13 @@ impl Relay {
         self.tell_client(stream, frame, true);
     }
 
-    /// Returns what the gateway declares to the server for this client.
+    /// Returns the capability that the gateway declares to the server for this client.
     pub(crate) fn declared(&self) -> Capability {
         let client = Capability::from_client(&self.client.capabilities(), self.client.revision());
         self.settings.answer_with.declared(client)
     }
 
-    /// The client's capabilities with what the gateway adds; `None` when nothing is missing.
+    /// Returns the client's capabilities with the gateway's additions; `None` if nothing is missing.
     pub(crate) fn with_declared(
         &self,
         capabilities: &str,
@@ -60,7 +61,7 @@ impl Relay {
     }
 }
 
-/// Capabilities with elicitation declared; what the client wrote in it stays.
+/// Returns capabilities that declare elicitation; the client's own members stay.
 pub(crate) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
     let mut all = match capabilities {
         Value::Object(all) => all,

@@ -1,5 +1,5 @@
-//! Calls that have ended here while their server may still be at work on them, and ask: the client gave them up, or they went on
-//! as tasks. A server that does not say for which call it asks may mean one of them.
+//! Calls that have ended here while their server may still be processing them, and ask: the client gave them up, or
+//! they continue as tasks. A server that does not name the call of a question may mean one of them.
 
 use mcp_elicit_core::wire::{Frame, members};
 
@@ -7,7 +7,7 @@ use crate::parts::calls::Call;
 use crate::{CallId, Relay};
 
 impl Relay {
-    /// The call ends here. It is remembered where the server may still ask in it, and an operator decides who is asked.
+    /// Remembers a call that ends here, if the server may still ask in it and an operator decides who is asked.
     pub(crate) fn remember_given_up(&mut self, key: CallId) {
         if self.settings.decisions.is_none() || !self.calls.is_upstream(key) {
             return;
@@ -21,7 +21,7 @@ impl Relay {
         }
     }
 
-    /// The server has answered the call with a task, which may ask.
+    /// Remembers a call that the server has answered with a task, which may ask.
     pub(crate) fn remember_task(&mut self, key: CallId, frame: Frame<'_>) {
         let task = frame.result().and_then(|result| {
             let task = members::member(result, "task")?;

@@ -1,4 +1,4 @@
-//! The server by the name that people see elsewhere: the operator's, else the one that it reports, else its program's or host's.
+//! The name of the server in messages: the operator's, else the reported one, else that of its program or host.
 
 use crate::Relay;
 
@@ -12,7 +12,7 @@ impl Relay {
         reported.unwrap_or_else(|| self.settings.server.clone())
     }
 
-    /// Keeps the server's name, before what is known of the server is dropped.
+    /// Stores the server's name before the known facts about the server are dropped.
     pub(crate) fn keep_server_name(&mut self) {
         self.reported_name.keep(self.server.info().as_deref());
     }

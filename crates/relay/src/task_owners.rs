@@ -1,5 +1,5 @@
-//! The callers of tasks. Where a server has one identity for all callers of the gateway, it cannot keep their tasks apart, so that the
-//! gateway does: a task is for the caller whose call became it.
+//! The callers of tasks. If a server has one identity for all callers of the gateway, it cannot keep their tasks apart,
+//! so the gateway does: a task belongs to the caller whose call became it.
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::WireError;
@@ -14,7 +14,7 @@ use crate::parts::task_owners::task_in;
 use crate::{CallId, ClientForward, ClientFrame, Relay};
 
 impl Relay {
-    /// Refuses a request about a task of another caller, or of one that is not known.
+    /// Refuses a request about a task of another caller, or an unknown one.
     pub(crate) fn refuse_foreign_task(
         &mut self,
         frame: ClientFrame<'_>,
@@ -36,7 +36,7 @@ impl Relay {
         }
     }
 
-    /// The caller of a call that has become a task may ask about it.
+    /// Records the caller of a call that has become a task, who may ask about it.
     pub(crate) fn note_task_owner(&mut self, key: CallId, frame: Frame<'_>) {
         let Some(caller) = self.settings.task_caller.clone() else {
             return;
@@ -60,7 +60,7 @@ impl Relay {
         }
     }
 
-    /// Returns the response to `tasks/list` without the tasks of other callers; `None` where it has none of them.
+    /// Returns the response to `tasks/list` without the tasks of other callers; `None` if it contains none of them.
     ///
     /// # Errors
     /// The refusal of a list that cannot be read.

@@ -142,7 +142,7 @@ impl Terminal {
         self.child.process_id()
     }
 
-    /// Returns whether lines are edited and echoed by the terminal again, as before the question.
+    /// Returns `true` if lines are edited and echoed by the terminal again, as before the question.
     #[cfg(unix)]
     pub fn is_given_back(&self) -> bool {
         let (alternate, hidden, paste) = self.look(|screen| {

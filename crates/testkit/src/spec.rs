@@ -25,7 +25,7 @@ impl Spec {
         })
     }
 
-    /// Returns whether the revision defines a type of this name.
+    /// Returns `true` if the revision defines a type of this name.
     pub fn defines(&self, name: &str) -> bool {
         self.schema[self.definitions()].get(name).is_some()
     }

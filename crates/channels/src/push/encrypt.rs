@@ -11,7 +11,7 @@ const RECORD_SIZE: u32 = 4096;
 /// The delimiter of the last record.
 const LAST: u8 = 2;
 
-/// Encrypts for a browser with a new key and a new salt. `None` where its public key is not a point of the curve.
+/// Encrypts for a browser with a new key and a new salt. `None` if its public key is not a point of the curve.
 pub(super) fn encrypt(plain: &[u8], browser: &[u8; 65], auth: &[u8; 16]) -> Option<Vec<u8>> {
     let random = SystemRandom::new();
     let private = EphemeralPrivateKey::generate(&ECDH_P256, &random).ok()?;

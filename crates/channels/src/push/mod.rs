@@ -146,7 +146,7 @@ impl Push {
     /// again, and checked, for every message.
     ///
     /// # Errors
-    /// When the endpoint is no push service's, or the key is not a point of the curve.
+    /// If the endpoint is no push service's, or the key is not a point of the curve.
     pub fn check(&self, subscription: &Subscription) -> Result<(), SubscriptionError> {
         self.permits(&subscription.endpoint)
             .map_err(|_| SubscriptionError::Endpoint)?;

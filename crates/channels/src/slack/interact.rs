@@ -445,7 +445,7 @@ fn parts(value: &str) -> Option<(&str, u64, &str)> {
     Some((question, version.parse().ok()?, word))
 }
 
-/// Returns the draft for a word of a button; `None` where the form is not one for buttons.
+/// Returns the draft for a word of a button; `None` if the form is not one for buttons.
 pub(super) fn chosen(form: &Form, word: &str) -> Option<Draft> {
     let mut draft = Draft::new();
     let field = match form.fields() {

@@ -88,7 +88,8 @@ pub(super) fn is_possible(summary: &Summary, options_url: bool) -> bool {
     view(summary, "", options_url, &TimeZone::UTC).is_some()
 }
 
-/// Returns the modal; `None` where a field or the whole does not fit, so that only the page can ask it. No text of it is cut.
+/// Returns the modal; `None` if a field or the whole does not fit, so that only the page can ask it. No text of it is
+/// cut.
 pub(super) fn view(
     summary: &Summary,
     metadata: &str,
@@ -302,7 +303,7 @@ fn number_element(number: &Number, decimal: bool) -> Value {
     element
 }
 
-/// Returns the element for options; `None` where they need a search that is not set up, or a label is too long.
+/// Returns the element for options; `None` if they need a search that is not set up, or a label is too long.
 fn options_element(
     options: &ChoiceOptions,
     several: bool,

@@ -47,12 +47,12 @@ pub(super) enum Got {
 }
 
 impl Got {
-    /// Returns whether the tool says that it failed.
+    /// Returns `true` if the tool says that it failed.
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error == Some(true))
     }
 
-    /// Returns why a gateway did not call the server; `None` where the result is the server's.
+    /// Returns why a gateway did not call the server; `None` if the result is the server's.
     pub(super) fn not_called(&self) -> Option<&str> {
         match self {
             Self::Tool(result) => not_called(result),
@@ -105,7 +105,7 @@ impl ServerRequest {
     }
 }
 
-/// Returns why a gateway did not call the server of this tool; `None` where the result is the server's.
+/// Returns why a gateway did not call the server of this tool; `None` if the result is the server's.
 pub(crate) fn not_called(result: &CallToolResult) -> Option<&str> {
     let meta = result.meta.as_ref()?;
     meta.0.get(NOT_CALLED)?.as_str()

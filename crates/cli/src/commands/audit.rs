@@ -132,7 +132,7 @@ fn name_key(entry: &mut Value, keys: &ApiTokens) {
     }
 }
 
-/// The key of the chain, which the gateway keeps beside the record; `None` where it is lost.
+/// The key of the chain, which the gateway keeps beside the record; `None` if it is lost.
 fn chain_key(folder: &StateFolder) -> Result<Option<ChainKey>, Failure> {
     let key = IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();

@@ -326,7 +326,7 @@ fn line_and_remedy(message: &Notification) -> String {
     }
 }
 
-/// Returns what to do about a reason; `None` where the word says all that is known.
+/// Returns what to do about a reason; `None` if the word says all that is known.
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "unreachable" => {

@@ -43,7 +43,7 @@ pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failur
 /// Returns the state folder, and `false` where a gateway has used it, or is about to, and nothing has been recorded so far.
 ///
 /// # Errors
-/// When it is no gateway's, or has something else in the place of the record.
+/// If it is no gateway's, or has something else in the place of the record.
 pub(super) async fn folder_and_record(
     state: Option<PathBuf>,
 ) -> Result<(StateFolder, bool), Failure> {

@@ -286,7 +286,7 @@ async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
     ));
 }
 
-/// Returns the issuers of the callers in the record; `None` where it has this very caller, or cannot be read.
+/// Returns the issuers of the callers in the record; `None` if it has this very caller, or cannot be read.
 async fn issuers_without(
     folder: &StateFolder,
     issuer: &str,

@@ -19,7 +19,7 @@ pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     (are_scopes && !scopes.is_empty()).then_some(scopes)
 }
 
-/// Returns whether a text is a scope (RFC 6749, section 3.3).
+/// Returns `true` if a text is a scope (RFC 6749, section 3.3).
 fn is_scope(text: &str) -> bool {
     let may_stand = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     text.len() <= LONGEST && text.bytes().all(may_stand)

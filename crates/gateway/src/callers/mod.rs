@@ -140,7 +140,7 @@ impl Callers {
     /// The callers of this configuration. `logs_in` is the issuer at which people log in.
     ///
     /// # Errors
-    /// When callers cannot be checked by it.
+    /// If callers cannot be checked by it.
     pub(crate) fn new(
         auth: &Auth,
         logs_in: Option<&str>,
@@ -272,7 +272,7 @@ impl Callers {
     /// Returns the caller of a request with these headers, from this address, to one of these resources.
     ///
     /// # Errors
-    /// When it proves no caller, or one that is blocked.
+    /// If it proves no caller, or one that is blocked.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -385,7 +385,7 @@ impl Callers {
     /// Returns why this caller, which proved who it is, may not be served any more.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not.
     pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
         if self.is_valid(caller) {
             return Ok(());
@@ -486,7 +486,7 @@ impl Callers {
         }
     }
 
-    /// Returns the issuer of callers, and why it cannot be used now; `None` where it can, or callers have none.
+    /// Returns the issuer of callers, and why it cannot be used now; `None` if it can, or callers have none.
     #[cfg(feature = "teams")]
     pub(crate) async fn fault_of_issuer(&self) -> Option<(&str, String)> {
         match &self.proof {

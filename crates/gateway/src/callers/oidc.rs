@@ -32,7 +32,7 @@ pub(crate) struct OidcCallers {
 /// Returns the issuer, and the gateway as its client.
 ///
 /// # Errors
-/// When the issuer cannot be one.
+/// If the issuer cannot be one.
 pub(super) fn provider(settings: &OidcAuth) -> Result<Provider, ProviderError> {
     let provider = Provider::issuer(&settings.issuer, &settings.client_id)?;
     Ok(match &settings.client_secret {
@@ -45,7 +45,7 @@ impl OidcCallers {
     /// The callers of this issuer.
     ///
     /// # Errors
-    /// When the issuer cannot be one.
+    /// If the issuer cannot be one.
     pub(super) fn new(settings: &OidcAuth, logs_in: Option<String>) -> Result<Self, ProviderError> {
         let verifier = TokenVerifier::new(provider(settings)?)
             .leeway(settings.leeway)
@@ -87,7 +87,7 @@ impl OidcCallers {
     /// Returns the caller that shows this token, for one of these resources.
     ///
     /// # Errors
-    /// When the token proves no caller.
+    /// If the token proves no caller.
     pub(super) async fn identify(
         &self,
         token: &str,
@@ -217,7 +217,7 @@ fn shown(text: &str) -> String {
     sanitize::line(text, sanitize::LABEL)
 }
 
-/// Returns a mail address, by which a person is found; `None` where it would be shown otherwise than it is.
+/// Returns a mail address, by which a person is found; `None` if it would be shown otherwise than it is.
 fn address(mail: &str) -> Option<&str> {
     Some(mail).filter(|mail| shown(mail) == **mail)
 }

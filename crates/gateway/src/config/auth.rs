@@ -248,7 +248,7 @@ pub(super) fn has_a_meaning(header: &HeaderName) -> bool {
 /// Reads an address, or a range of them.
 ///
 /// # Errors
-/// When it is neither, or a range of all addresses.
+/// If it is neither, or a range of all addresses.
 pub(super) fn network(text: &Spanned<String>) -> Result<IpNet, (ConfigError, usize)> {
     let at = text.span().start;
     let text = text.get_ref();

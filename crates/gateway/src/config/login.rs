@@ -22,7 +22,8 @@ const SUBJECT_HEADER: &str = "x-forwarded-user";
 #[cfg(feature = "teams")]
 const GROUPS_CLAIM: &str = "groups";
 
-/// Returns the issuer at which people log in, by the `[login]` of a file whose other tables may be anything; `None` where it has none.
+/// Returns the issuer at which people log in, by the `[login]` of a file whose other tables may be anything; `None` if
+/// it has none.
 pub fn login_issuer(text: &str) -> Option<String> {
     let file: toml::Table = toml::from_str(text).ok()?;
     let login = file.get("login")?;
@@ -175,7 +176,7 @@ pub(super) struct LoginContext<'a> {
     pub(super) rules: Option<&'a Rules>,
     /// The byte at which `[login]` stands.
     pub(super) at: usize,
-    /// `true` if the inbox is on loopback; `None` where there is none.
+    /// `true` if the inbox is on loopback; `None` if there is none.
     pub(super) is_loopback: Option<bool>,
     /// `inbox-url`.
     pub(super) url: Option<&'a Spanned<String>>,

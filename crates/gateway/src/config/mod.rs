@@ -77,7 +77,7 @@ pub struct Config {
     pub inbox: Option<SocketAddr>,
     /// `true` if any free port will do where something else listens at that address, which nobody has named.
     pub inbox_may_move: bool,
-    /// The login of people to the inbox; `None` where it is the folder owner's alone.
+    /// The login of people to the inbox; `None` if it is the folder owner's alone.
     pub login: Option<LoginSettings>,
     /// Which answers count from now on; `None` for what holds for the state folder already.
     pub presence: Option<Presence>,
@@ -93,11 +93,11 @@ pub struct Config {
     pub insecure: bool,
     /// The proof that callers over HTTP give of who they are.
     pub auth: Auth,
-    /// The rules, people, groups and roles; `None` where the file has none of them.
+    /// The rules, people, groups and roles; `None` if the file has none of them.
     pub teams: Option<Arc<Rules>>,
     /// The origin under which callers reach the listener; `None` for its address.
     pub public_url: Option<String>,
-    /// The channels by which people are told of questions; `None` where the file has none.
+    /// The channels by which people are told of questions; `None` if the file has none.
     pub channels: Option<Arc<ConfiguredChannels>>,
     /// The largest message, in bytes.
     pub max_frame: usize,

@@ -83,7 +83,7 @@ impl FileOidc {
     /// Checks the table.
     ///
     /// # Errors
-    /// The first mistake, with its byte in the file; `None` where the line would show a secret.
+    /// The first mistake, with its byte in the file; `None` if the line would show a secret.
     pub(super) fn read(
         self,
         leeway: Option<&Spanned<String>>,

@@ -23,7 +23,7 @@ pub(crate) struct Differences {
 }
 
 impl RestartSettings {
-    /// Reads the settings of a file; `None` where it is not TOML.
+    /// Reads the settings of a file; `None` if it is not TOML.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let file: Table = toml::from_str(text).ok()?;
         let mut settings = BTreeMap::new();

@@ -34,7 +34,7 @@ impl FileSecret {
     /// Reads the secret of this setting.
     ///
     /// # Errors
-    /// When it stands in the file itself, or is not where the file says. The error does not show it.
+    /// If it stands in the file itself, or is not where the file says. The error does not show it.
     pub(super) fn read(&self, setting: &str) -> Result<SecretText, ConfigError> {
         let fault = |why: String| ConfigError::Secret {
             setting: setting.to_owned(),

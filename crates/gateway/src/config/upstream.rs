@@ -51,7 +51,7 @@ impl FileUpstreamAuth {
     /// Checks the setting. Returns the operator's token, too, where it has one.
     ///
     /// # Errors
-    /// When it does not go with the callers' own proof.
+    /// If it does not go with the callers' own proof.
     pub(super) fn read(
         self,
         server: &str,

@@ -38,7 +38,7 @@ impl OriginGuard {
         self
     }
 
-    /// Returns whether the listener is reached under a name that is its own.
+    /// Returns `true` if the listener is reached under a name that is its own.
     pub(crate) fn admits_host(&self, headers: &HeaderMap) -> bool {
         only_text(headers, HOST).is_some_and(|host| {
             let is_public = |own: &String| own.eq_ignore_ascii_case(host);
@@ -46,7 +46,7 @@ impl OriginGuard {
         })
     }
 
-    /// Returns whether a request comes from a program, or from a page that may talk to the listener.
+    /// Returns `true` if a request comes from a program, or from a page that may talk to the listener.
     pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
         if !self.admits_host(headers) {
             return false;
@@ -65,8 +65,8 @@ impl OriginGuard {
     }
 }
 
-/// Returns whether this is the origin of pages that the listener itself would serve. A name that anybody can point at it does not
-/// count.
+/// Returns `true` if this is the origin of pages that the listener itself would serve. A name that anybody can point at
+/// it does not count.
 fn is_own(origin: &str, host: &str) -> bool {
     let same = origin
         .strip_prefix("http://")
@@ -84,12 +84,12 @@ fn name_of(host: &str) -> &str {
         .map_or(host, |(name, _)| name)
 }
 
-/// Returns whether a `Host` is a name of this machine.
+/// Returns `true` if a `Host` is a name of this machine.
 fn is_local(host: &str) -> bool {
     matches!(name_of(host), "localhost" | "127.0.0.1" | "[::1]")
 }
 
-/// Returns whether a body is declared to be JSON. A page elsewhere cannot send this without being asked first.
+/// Returns `true` if a body is declared to be JSON. A page elsewhere cannot send this without being asked first.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     only_text(headers, CONTENT_TYPE).is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
@@ -97,7 +97,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns whether this can be the origin of a page: a scheme and a host, and nothing behind.
+/// Returns `true` if this can be the origin of a page: a scheme and a host, and nothing behind.
 pub fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else {
         return false;

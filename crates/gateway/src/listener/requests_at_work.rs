@@ -148,7 +148,7 @@ impl RequestsAtWork {
     /// Counts a request of this caller.
     ///
     /// # Errors
-    /// When the caller has too many of its kind.
+    /// If the caller has too many of its kind.
     pub(crate) fn begin(
         self: &Arc<Self>,
         caller: &ProvenCaller,

@@ -131,7 +131,7 @@ impl ResponseStreams {
         }
     }
 
-    /// Returns whether they are of one client with a session, and not of all that come without.
+    /// Returns `true` if they are of one client with a session, and not of all that come without.
     pub(crate) fn is_of_one_client(&self) -> bool {
         self.one_client
     }

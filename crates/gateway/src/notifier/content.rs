@@ -51,7 +51,7 @@ pub(super) fn written(to: &Recipient) -> Option<String> {
     }
 }
 
-/// Reads a recipient of the record; `None` where the person is not in the file any more.
+/// Reads a recipient of the record; `None` if the person is not in the file any more.
 pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     match text.split_once(':') {
         Some(("person", name)) => {
@@ -147,7 +147,7 @@ impl Summaries {
         }
     }
 
-    /// Returns the page of a question; `None` where there is no inbox now.
+    /// Returns the page of a question; `None` if there is no inbox now.
     pub(super) fn link(&self, id: &str) -> Option<String> {
         (self.links)(id)
     }

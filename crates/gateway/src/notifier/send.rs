@@ -269,7 +269,8 @@ impl Notifier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time until Slack has taken messages again for `more`; `None` where it has, or has never refused one for now.
+    /// Returns the time until Slack has taken messages again for `more`; `None` if it has, or has never refused one for
+    /// now.
     fn slack_pause(&self, more: Duration) -> Option<Duration> {
         let end = (*self.slack_resumes())?.after(more);
         let left = end.since(self.record.now());

@@ -241,7 +241,7 @@ async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError>
     }
 }
 
-/// Returns whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
+/// Returns `true` if an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
 async fn is_inbox(at: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(at).await?;

@@ -213,11 +213,11 @@ impl Runtime {
         }
     }
 
-    /// Makes an address that signs a browser in, once: for the person only, at a terminal and in no log. `None` where this
+    /// Makes an address that signs a browser in, once: for the person only, at a terminal and in no log. `None` if this
     /// gateway does not serve the inbox.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn login_link(&self) -> io::Result<Option<String>> {
         match &*self.answering.borrow() {
             InboxLocation::Here(inbox) => inbox.login_link().map(Some),
@@ -281,7 +281,7 @@ impl Runtime {
 /// Refuses addresses that the network would reach, before anything is opened or said.
 ///
 /// # Errors
-/// When the inbox, or without `insecure` the gateway itself, would be open to the network.
+/// If the inbox, or without `insecure` the gateway itself, would be open to the network.
 pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     if let Some(at) = config
         .inbox
@@ -300,7 +300,7 @@ pub fn check_addresses(config: &Config) -> Result<(), StartError> {
 /// Opens the channels of a configuration as a start does, and closes them again: their secrets are read, nobody is told.
 ///
 /// # Errors
-/// When a channel cannot be used as it is configured.
+/// If a channel cannot be used as it is configured.
 pub fn check_channels(config: &Config) -> Result<(), StartError> {
     let Some(rules) = &config.teams else {
         return Ok(());

@@ -86,7 +86,7 @@ impl Runtime {
         self.teams = Some(teams);
     }
 
-    /// Returns the rules and people in force; `None` where the configuration has none.
+    /// Returns the rules and people in force; `None` if the configuration has none.
     pub fn rules(&self) -> Option<Arc<Rules>> {
         Some(self.teams.as_ref()?.rules())
     }
@@ -95,8 +95,8 @@ impl Runtime {
     /// they were asked by.
     ///
     /// # Errors
-    /// When it has any mistake, a secret of a channel cannot be read, or a setting by which rules are judged differs from the one in
-    /// force: then everything stays as it is.
+    /// If it has any mistake, a secret of a channel cannot be read, or a setting by which rules are judged differs from
+    /// the one in force: then everything stays as it is.
     pub fn reload(&self, text: &str) -> Result<Reloaded, ReloadError> {
         let Some(teams) = &self.teams else {
             return self.compare(text);

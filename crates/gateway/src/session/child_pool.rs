@@ -228,7 +228,7 @@ impl Pool {
         Ok(chosen)
     }
 
-    /// Returns whether the servers take what they are sent.
+    /// Returns `true` if the servers take what they are sent.
     pub(crate) fn has_room(&self) -> bool {
         self.sessions().iter().all(|session| session.has_room())
     }
@@ -262,7 +262,7 @@ impl Pool {
         self.tell_all(|| Event::Stop);
     }
 
-    /// Returns whether there were servers, and all have ended.
+    /// Returns `true` if there were servers, and all have ended.
     pub(crate) fn is_over(&self) -> bool {
         let sessions = self.sessions();
         !sessions.is_empty() && sessions.iter().all(|session| session.is_over())

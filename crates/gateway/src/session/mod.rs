@@ -48,7 +48,7 @@ pub(crate) trait ClientTransport: Send + Sync {
     }
     /// Gets on with what is queued.
     fn flush(&self);
-    /// Returns whether that may wait for the client to read.
+    /// Returns `true` if that may wait for the client to read.
     fn may_wait(&self) -> bool {
         false
     }
@@ -72,11 +72,11 @@ pub(crate) trait ServerTransport: Send + Sync {
     fn unwritten(&self) -> usize {
         0
     }
-    /// Returns whether what is queued can still reach the server, as far as is known.
+    /// Returns `true` if what is queued can still reach the server, as far as is known.
     fn is_up(&self) -> bool {
         true
     }
-    /// Returns whether more may be queued: a server that does not read must not fill the memory.
+    /// Returns `true` if more may be queued: a server that does not read must not fill the memory.
     fn has_room(&self) -> bool {
         true
     }
@@ -139,7 +139,7 @@ struct PeersToFlush {
     to_write: Vec<ToWrite>,
 }
 
-/// The address of a question's page, by its id; `None` where there is no inbox.
+/// The address of a question's page, by its id; `None` if there is no inbox.
 pub(crate) type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The caller and the server of a session, and the address at which its questions can be answered.
@@ -331,7 +331,7 @@ impl Session {
         self.write_behind(told.to_write);
     }
 
-    /// Returns whether the server has ended, and nothing more can come of the session.
+    /// Returns `true` if the server has ended, and nothing more can come of the session.
     pub(crate) fn is_over(&self) -> bool {
         self.relay().is_over()
     }
@@ -346,7 +346,7 @@ impl Session {
         let _set_once = self.free.set(wake);
     }
 
-    /// Returns whether the server takes what it is sent.
+    /// Returns `true` if the server takes what it is sent.
     pub(crate) fn has_room(&self) -> bool {
         self.server.has_room()
     }
@@ -361,17 +361,17 @@ impl Session {
         self.server.close();
     }
 
-    /// Returns whether more sessions with the server could take calls of this one.
+    /// Returns `true` if more sessions with the server could take calls of this one.
     pub(crate) fn can_share_calls(&self) -> bool {
         self.relay().can_share_calls()
     }
 
-    /// Returns whether a call in which the server may ask can be made right away.
+    /// Returns `true` if a call in which the server may ask can be made right away.
     pub(crate) fn is_free(&self) -> bool {
         self.relay().is_free()
     }
 
-    /// Returns whether a call was given up that the server may still be at work on.
+    /// Returns `true` if a call was given up that the server may still be at work on.
     pub(crate) fn has_given_up_call(&self) -> bool {
         self.relay().has_given_up_call()
     }
@@ -381,12 +381,12 @@ impl Session {
         self.relay().load()
     }
 
-    /// Returns whether the request goes on with something that is held here.
+    /// Returns `true` if the request goes on with something that is held here.
     pub(crate) fn continues_here(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
         self.relay().continues_here(kind, frame)
     }
 
-    /// Returns whether the client knows a call here by this id.
+    /// Returns `true` if the client knows a call here by this id.
     pub(crate) fn knows_call(&self, id: &Id) -> bool {
         self.relay().knows_call(id)
     }

@@ -21,13 +21,13 @@ pub(super) struct PendingChange {
 }
 
 impl PendingChange {
-    /// Returns whether the one is to be made before the other.
+    /// Returns `true` if the one is to be made before the other.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let same = |record| other.records.contains(record);
         self.is_of_a_call && other.is_of_a_call || self.records.iter().any(same)
     }
 
-    /// Returns whether it may be made while these are not made yet, of which nothing is known but their number.
+    /// Returns `true` if it may be made while these are not made yet, of which nothing is known but their number.
     pub(super) fn follows_none_of(&self, others: usize) -> bool {
         others == 0 || self.records.is_empty() && !self.is_of_a_call
     }

@@ -35,12 +35,12 @@ impl Default for ChildLimit {
 }
 
 impl ChildLimit {
-    /// Returns whether another may be started.
+    /// Returns `true` if another may be started.
     pub(crate) fn has_room(&self) -> bool {
         self.free.available_permits() > 0
     }
 
-    /// Counts one that is to be started; `None` where there are too many.
+    /// Counts one that is to be started; `None` if there are too many.
     pub(crate) fn count(&self) -> Option<ChildSlot> {
         let slot = self.free.clone().try_acquire_owned();
         slot.ok().map(ChildSlot::of)

@@ -302,7 +302,7 @@ impl PipeWriter {
         self.thread_wakes.notify_one();
     }
 
-    /// Returns whether nothing waits in the queue.
+    /// Returns `true` if nothing waits in the queue.
     fn is_empty(&self) -> bool {
         self.queue().bytes.is_empty()
     }
@@ -377,13 +377,13 @@ impl PipeWriter {
         writer.frames.clear();
     }
 
-    /// Returns whether the other end is gone.
+    /// Returns `true` if the other end is gone.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Closes the pipe: the peer reads what is left, and then the end. Returns the part of `grace` that is left; `None` where the
-    /// peer has not taken everything by then, and the rest is given up.
+    /// Closes the pipe: the peer reads what is left, and then the end. Returns the part of `grace` that is left; `None`
+    /// if the peer has not taken everything by then, and the rest is given up.
     pub(crate) fn close_within(&self, grace: Duration) -> Option<Duration> {
         let since = clock::now();
         loop {

@@ -68,7 +68,7 @@ const USUAL_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 const OWN: &str = "MCP_ELICIT_";
 
 impl Inherits {
-    /// Returns whether a variable of this name is passed on.
+    /// Returns `true` if a variable of this name is passed on.
     pub(crate) fn passes(self, name: &str) -> bool {
         let mut beginnings = USUAL_BEGINNINGS.iter();
         match self {
@@ -79,7 +79,7 @@ impl Inherits {
 }
 
 impl Program {
-    /// The program and its arguments as the words of a command; `None` where there is no word.
+    /// The program and its arguments as the words of a command; `None` if there is no word.
     pub fn from_words<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Option<Self> {
         let mut words = words.into_iter().map(Into::into);
         Some(Self {

@@ -41,7 +41,7 @@ impl Flows {
     /// Flows with a key of their own.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// If there is no randomness.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             encryption: Encryption::random()?,

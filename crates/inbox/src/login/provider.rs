@@ -112,7 +112,7 @@ impl Client {
     /// The client of this provider.
     ///
     /// # Errors
-    /// When the provider cannot be used as it is configured.
+    /// If the provider cannot be used as it is configured.
     pub(super) fn new(login: &OidcLogin) -> io::Result<Self> {
         let wrong = |error: mcp_elicit_oidc::ProviderError| {
             io::Error::new(io::ErrorKind::InvalidInput, error)
@@ -181,7 +181,7 @@ impl Client {
         metadata
     }
 
-    /// Asks the provider who the person of a grant is now; `None` where it does not say.
+    /// Asks the provider who the person of a grant is now; `None` if it does not say.
     async fn ask(
         &self,
         held: &mut HeldGrant,
@@ -226,7 +226,7 @@ impl Client {
         }
     }
 
-    /// Returns the person of a grant; `None` where no ID token came.
+    /// Returns the person of a grant; `None` if no ID token came.
     async fn identity(&self, grant: &Grant, now: u64) -> Result<Option<Identity>, OidcError> {
         let (Some(subject), Some(claims)) = (grant.subject(), grant.claims()) else {
             return Ok(None);
@@ -311,7 +311,7 @@ impl Client {
 /// Asks the provider again who a person is, where what it said is too old for an act. A provider that cannot be asked ends nothing.
 ///
 /// # Errors
-/// When the logins cannot be read or written.
+/// If the logins cannot be read or written.
 pub(super) async fn recheck(gate: &Arc<Gate>, known: &Arc<SignedIn>) -> io::Result<Rechecked> {
     let (gate, known) = (gate.clone(), known.clone());
     // To its end, though the browser leaves: a refresh token that was used up must not be lost.

@@ -68,7 +68,7 @@ impl Gate {
     /// The login of the inbox at `site`.
     ///
     /// # Errors
-    /// When the provider cannot be used as it is configured.
+    /// If the provider cannot be used as it is configured.
     #[cfg_attr(
         not(feature = "teams"),
         expect(clippy::unnecessary_wraps, reason = "only a provider can be wrong")

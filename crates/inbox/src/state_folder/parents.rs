@@ -29,7 +29,8 @@ enum Others {
 /// user has put into a folder as `/tmp` is refused, since it leads where they want.
 ///
 /// # Errors
-/// When every user may write to a folder above this one, a link on the way is another user's, or a folder cannot be looked at.
+/// If every user may write to a folder above this one, a link on the way is another user's, or a folder cannot be
+/// looked at.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let ours = rustix::process::geteuid().as_raw();
     for folder in above(path, ours)? {

@@ -227,7 +227,7 @@ fn in_words(channel: &str) -> &str {
     }
 }
 
-/// Returns what became of a message; `None` where there is nothing to say.
+/// Returns what became of a message; `None` if there is nothing to say.
 fn outcome(message: &Notification) -> Option<String> {
     let channel = in_words(&message.channel);
     let why = message.why.as_deref().unwrap_or("unknown");

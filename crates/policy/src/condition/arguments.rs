@@ -28,7 +28,7 @@ pub(super) enum Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Reads the arguments of a call; `None` where they are not an object, too large or ambiguous.
+    /// Reads the arguments of a call; `None` if they are not an object, too large or ambiguous.
     pub(super) fn arguments(text: &'a str) -> Option<Self> {
         if text.len() > MAX_BYTES {
             return None;
@@ -119,7 +119,7 @@ fn number(text: &str) -> Option<Json<'static>> {
 }
 
 /// Returns a decimal number as its sign, its digits without zeros at either end, and the power of ten that they are multiplied with.
-/// `None` where that power is out of range.
+/// `None` if that power is out of range.
 fn decimal(text: &str) -> Option<(bool, String, i64)> {
     let (is_negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

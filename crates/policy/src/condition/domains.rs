@@ -12,7 +12,7 @@ enum Domain {
     Numbers(i64, i64),
 }
 
-/// Returns the values of a member; `None` where they are not a closed set.
+/// Returns the values of a member; `None` if they are not a closed set.
 fn domain(path: &str) -> Option<Domain> {
     Some(match path {
         "caller.kind" => Domain::Texts(&["local", "subject", "key"]),

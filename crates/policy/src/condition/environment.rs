@@ -94,8 +94,8 @@ impl<'f> Environment<'f> {
         })
     }
 
-    /// Returns what stands at a path, by its number; `None` where nothing does, where it cannot be read, and for a number that is not
-    /// whole.
+    /// Returns what stands at a path, by its number; `None` if nothing does, where it cannot be read, and for a number
+    /// that is not whole.
     pub(super) fn scalar(&self, path: usize) -> Option<Scalar<'_>> {
         let path = self.names.paths.get(path)?;
         let (first, rest) = path.split_first()?;

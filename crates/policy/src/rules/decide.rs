@@ -144,7 +144,7 @@ impl Rule {
         }
     }
 
-    /// Returns `true` if the rule is for what is called; `None` where the call is not known, and the rule is not for all.
+    /// Returns `true` if the rule is for what is called; `None` if the call is not known, and the rule is not for all.
     pub(super) fn is_for_target(&self, facts: &Facts<'_>) -> Option<bool> {
         match (&self.targets, &facts.call) {
             (super::Targets::All, _) => Some(true),

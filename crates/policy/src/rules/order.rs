@@ -89,7 +89,7 @@ impl<'r> Hiding<'r> {
         }
     }
 
-    /// Returns why a rule never matches, and what to do; `None` where it may.
+    /// Returns why a rule never matches, and what to do; `None` if it may.
     fn hides(&self, rule: &Rule) -> Option<(String, &'static str)> {
         let earlier = self.unconditional.iter().copied();
         let earlier = earlier.take_while(|other| other.line < rule.line);
@@ -131,7 +131,7 @@ impl<'r> Hiding<'r> {
     }
 }
 
-/// Returns the names of the rules that take all calls of another together, by its patterns; `None` where they do not.
+/// Returns the names of the rules that take all calls of another together, by its patterns; `None` if they do not.
 fn covered_by(rule: &Rule, earlier: &[&Rule]) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let mut pairs = 0;

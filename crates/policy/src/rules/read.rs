@@ -160,7 +160,7 @@ impl Rules {
     }
 }
 
-/// Returns those who may log in; `None` where the file lets in everybody whom it names, or people answer in Slack too.
+/// Returns those who may log in; `None` if the file lets in everybody whom it names, or people answer in Slack too.
 fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
     let table = |name: &str| file.get(name)?.get_ref().as_table();
     if table("channels").is_some_and(|channels| channels.contains_key("slack")) {

@@ -21,7 +21,7 @@ use crate::{AskId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
-    /// The revision spoken with it.
+    /// The session's revision.
     revision: Revision,
     /// The modes that it can ask in, in this session.
     capability: Capability,
@@ -32,7 +32,7 @@ pub(super) struct PushedClient {
 }
 
 impl PushedClient {
-    /// A client with these params of `initialize`, with which this revision is spoken.
+    /// Creates a client with these params of `initialize`, at this revision.
     pub(super) fn new(params: &RawValue, revision: Revision) -> Self {
         let member = |name| members::member(params, name).map_or("{}", RawValue::get);
         let capabilities = member("capabilities");
@@ -45,7 +45,7 @@ impl PushedClient {
         }
     }
 
-    /// Returns the revision spoken with it.
+    /// Returns the session's revision.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
@@ -55,46 +55,46 @@ impl PushedClient {
         self.capability
     }
 
-    /// `clientInfo`, JSON.
+    /// Returns `clientInfo` as JSON.
     pub(super) fn info(&self) -> &str {
         &self.info
     }
 
-    /// `capabilities`, JSON.
+    /// Returns `capabilities` as JSON.
     pub(super) fn capabilities(&self) -> &str {
         &self.capabilities
     }
 
-    /// Returns whether it can be shown a question in this mode.
+    /// Returns `true` if it can be shown a question in this mode.
     pub(super) fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
         let sayable = form.is_none_or(|form| form.check_words(self.revision).is_ok());
         self.capability.has(mode) && self.revision.has_mode(mode) && sayable
     }
 
-    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    /// Returns `true` if a frame of a server of this revision expresses a question in the client's revision too.
     fn may_have_frame(&self, server: Revision, mode: Mode) -> bool {
         self.revision >= server || (mode == Mode::Form && server == self.revision)
     }
 }
 
-/// The rules that hold for a client of this era and for no other.
+/// The rules of this era's clients.
 impl Client {
-    /// Returns `true` for a client that answers a question on the connection that carries its call, as the response to a request there
-    /// (2025-11-25, elicitation). Both end with this process.
+    /// Returns `true` for a client that answers a question on the connection of its call, as the response to a request
+    /// there (2025-11-25, elicitation). Both end with this process.
     pub(crate) fn answers_on_same_connection(&self) -> bool {
         self.is_pushed_to()
     }
 
-    /// Returns `true` for a client that declared the mode in which it visits links, and so knows the error that wants them visited
-    /// (2025-11-25, `-32042`).
+    /// Returns `true` for a client that declared url mode, and so knows the error that requires visits (2025-11-25,
+    /// `-32042`).
     pub(crate) fn knows_url_required(&self) -> bool {
         matches!(&self.0, ClientEra::Pushed(client) if client.capability.has(Mode::Url))
     }
 }
 
 impl Relay {
-    /// Refuses a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both eras would ask
-    /// in its result, past everybody who is to be asked in a session.
+    /// Refuses a request within a session that describes itself in `_meta`, as those of 2026-07-28 do. A server of both
+    /// eras would ask in its result, bypassing the people who are to be asked in a session.
     pub(crate) fn refuse_rounds_in_session(
         &mut self,
         frame: ClientFrame<'_>,
@@ -110,7 +110,7 @@ impl Relay {
         if frame.part(FramePart::Params).is_none_or(has_members)
             && frame.sole_member(FramePart::Meta, PROTOCOL_VERSION) == Ok(None)
         {
-            // Certain without a look through the arguments.
+            // Certain without scanning the arguments.
             return None;
         }
         match Meta::from_params(frame.params()) {
@@ -127,8 +127,8 @@ impl Relay {
         }
     }
 
-    /// Refuses a call that brings answers, or a state, from a client that is asked in no result. A server of the rounds era, or of
-    /// both, would take them for the answer of a person whom it has not asked.
+    /// Refuses a call with answers, or a state, from a client that is never asked in a result. A server of the rounds
+    /// era, or of both, would take them for the answer of a person whom it has not asked.
     pub(crate) fn refuse_answers_in_session(
         &mut self,
         frame: ClientFrame<'_>,
@@ -140,7 +140,7 @@ impl Relay {
         Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
     }
 
-    /// Puts a question before a client of this era.
+    /// Shows a question to a client of this era.
     pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
@@ -181,7 +181,7 @@ impl Relay {
         self.tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
-    /// A client of this era answered a question.
+    /// Handles an answer of a client of this era.
     pub(crate) fn client_replies(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
@@ -189,7 +189,7 @@ impl Relay {
         question.client_responded();
         let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
-            // An error: the client could not ask. That is not an answer of a person's.
+            // An error: the client could not ask. It is not a person's answer.
             self.pass_on_error(now, key, frame);
             return;
         };
@@ -255,7 +255,7 @@ impl Relay {
         }
     }
 
-    /// Returns whether the server's own frame says the question in the client's revision.
+    /// Returns `true` if the server's frame expresses the question in the client's revision too.
     pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
         match (&self.client.0, self.server.revision()) {
             (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),
@@ -263,7 +263,7 @@ impl Relay {
         }
     }
 
-    /// A request in a round that is not a question: the client is pushed it, when its era is this.
+    /// Pushes a request of a round that is not a question to a client of this era.
     pub(super) fn push_other(
         &mut self,
         stream: Option<StreamId>,
@@ -285,7 +285,7 @@ impl Relay {
     }
 }
 
-/// The client's response under the server's id, which the client may know by another.
+/// Returns the client's response under the server's id, which the client may know by another.
 fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     match frame.id() {
         Some(known) if known == *id => frame.text().to_owned(),
@@ -293,7 +293,7 @@ fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     }
 }
 
-/// The server's own question once more, with the reason; all else stays as the server wrote it.
+/// Returns the server's question again, with the reason; everything else is unchanged.
 fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let place = Frame::of_text(frame, &index).member_range(FramePart::Params, "message")?;
@@ -305,12 +305,12 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
     ))
 }
 
-/// The question as this revision says it; `None` when it cannot.
+/// Returns the question as this revision spells it; `None` if it cannot express it.
 fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
     match &question.request_again() {
         ElicitRequest::Form { message, .. } => {
             if revision > Revision::V2025_06_18 {
-                // Both revisions have the same forms: what is in one beside them stays.
+                // Both revisions have the same forms; unknown members of the request stay.
                 return Some(question.request_again());
             }
             let form = question.form()?;
@@ -319,7 +319,7 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
                 .emit(Revision::LATEST)
                 .is_ok_and(|newest| newest == schema)
             {
-                // Nothing has to be said in another way: what the form does not know of stays.
+                // No change of spelling is needed; unknown members of the form stay.
                 return Some(question.request_again());
             }
             Some(ElicitRequest::form(message.clone(), &schema))
@@ -331,7 +331,7 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
         } => Some(ElicitRequest::Url {
             message: message.clone(),
             url: url.clone(),
-            // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.
+            // 2026-07-28 has no id, and 2025-11-25 needs one: the record's id names the question here.
             elicitation_id: elicitation_id
                 .clone()
                 .or_else(|| question.record().map(str::to_owned)),

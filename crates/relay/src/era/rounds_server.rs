@@ -1,4 +1,4 @@
-//! Servers of the rounds era (2026-07-28): questions that come as `input_required`, and requests of the other era for them.
+//! Servers of the rounds era (2026-07-28): questions in `input_required`, and requests of the other era to them.
 
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::Members;
@@ -18,7 +18,7 @@ use crate::parts::calls::Call;
 use crate::parts::server_round::{Entry, Round};
 use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
 
-/// The most that a server asks for in one round.
+/// The most requests of a server in one round.
 const ENTRIES: usize = 256;
 
 /// A server of this era: it answered `server/discover`.
@@ -30,20 +30,20 @@ pub(super) struct RoundsServer {
 }
 
 impl RoundsServer {
-    /// A server that gave this `DiscoverResult`, JSON.
+    /// Creates a server that gave this `DiscoverResult` (JSON).
     pub(super) fn new(result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
         let info = read.and_then(|read| description(&read).map(Value::to_string));
         Self { result, info }
     }
 
-    /// Its description of itself, JSON.
+    /// Returns its description of itself, as JSON.
     pub(super) fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
-    /// Returns the `InitializeResult` for a client of the other era, with which this revision is spoken; `name` where the
-    /// server gave none.
+    /// Returns the `InitializeResult` for a client of the other era at this revision; `name` is used if the server gave
+    /// none.
     pub(super) fn initialize_result(&self, spoken: Revision, name: &str) -> Value {
         let found: Value = serde_json::from_str(&self.result).unwrap_or_default();
         let info = description(&found).cloned();
@@ -59,15 +59,15 @@ impl RoundsServer {
     }
 }
 
-/// Returns where a server of this era says who it is.
+/// Returns the description in a result of a server of this era.
 fn description(result: &Value) -> Option<&Value> {
     result.get("_meta")?.get(meta::SERVER_INFO)
 }
 
-/// The rules that hold for a server of this era and for no other.
+/// The rules of this era's servers.
 impl Server {
-    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and depend on who asks,
-    /// and nothing has to be `initialized`.
+    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and
+    /// depend on the caller, and nothing has to be `initialized`.
     pub(crate) fn answers_discover(&self) -> bool {
         self.asks_in_results()
     }
@@ -77,7 +77,7 @@ impl Server {
         self.asks_in_results()
     }
 
-    /// Returns `true` for a server that sends the log messages of a request only from the level on which the request names
+    /// Returns `true` for a server that sends the log messages of a request only from the level that the request names
     /// (2026-07-28, logging).
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.asks_in_results()
@@ -85,12 +85,12 @@ impl Server {
 }
 
 impl Relay {
-    /// `_meta` of a request of the gateway's own, where the server needs it (2026-07-28, `_meta` of each request).
+    /// Returns the `_meta` of the gateway's own requests, if the server needs it (2026-07-28, `_meta` of each request).
     pub(crate) fn own_request_meta(&self) -> Option<Value> {
         self.server.asks_in_results().then(|| self.rounds_meta())
     }
 
-    /// The server asks in a round.
+    /// Handles a round in which the server asks.
     pub(crate) fn asked_in_round(
         &mut self,
         now: Timestamp,
@@ -116,13 +116,13 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Returns whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
-    /// until the client is back.
+    /// Returns `true` if the client, of this era too, may have the round as it is, except for its state. A round
+    /// without requests may wait until the client is back.
     fn client_answers_all(&self, key: CallId, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
-        // The answers of a retry, or of the record, are those of questions that the gateway asks.
+        // The answers of a retry, or of the record, belong to questions that the gateway asks.
         let brings_answers = call.rounds().retry_answers().is_some();
         if !self.client.answers_with_retries() || self.settings.holds_rounds() || brings_answers {
             return false;
@@ -134,8 +134,8 @@ impl Relay {
         !asks || (call.stream().is_some() && can)
     }
 
-    /// Returns the refusal of a request of a round that is none of the protocol's, or that the client is to answer and has not
-    /// declared.
+    /// Returns the refusal of a request of a round that the protocol does not have, or that the client would have to
+    /// answer and has not declared.
     fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
         if !self.settings.holds_rounds() {
             return None;
@@ -166,7 +166,7 @@ impl Relay {
         Some(ErrorResponse::new(-32603, why))
     }
 
-    /// The gateway answers the round itself, piece by piece.
+    /// Lets the gateway answer the round itself, piece by piece.
     fn take_round(
         &mut self,
         now: Timestamp,
@@ -239,13 +239,13 @@ impl Relay {
             }
         }
         if asks_nobody {
-            // No question tells when it can go out.
+            // No question triggers its sending.
             self.present_round(now, key);
         }
         Ok(())
     }
 
-    /// Returns how many calls wait at clients for what is not a question.
+    /// Returns the number of calls that wait at clients for requests that are not questions.
     fn calls_at_client(&self) -> usize {
         let waits = |call: &Call| {
             call.stream().is_none()
@@ -255,7 +255,7 @@ impl Relay {
         self.calls.keys(waits).len()
     }
 
-    /// The response to a request of a round that is not a question.
+    /// Handles the response to a request of a round that is not a question.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         let found = self
             .calls
@@ -284,7 +284,7 @@ impl Relay {
             return;
         };
         if round.waits_for_others() {
-            // A client that answers with retries is asked for its part now, if that was not done yet.
+            // A client that answers with retries is asked for its part now, if it was not asked before.
             self.present_round(now, key);
             self.end_at_client(now, key);
             return;
@@ -300,13 +300,13 @@ impl Relay {
         if all {
             self.begin_delivery(open);
         } else {
-            // The client may be asked the rest, where the answer was there before the question.
+            // The client may be asked the rest, if the answer was there before the question.
             self.present_round(now, key);
         }
     }
 
-    /// The call is made again, where the rules in force do not refuse it: with the answers of its round, or as it was after its links
-    /// were visited.
+    /// Makes the call again unless the current rules refuse it: with the answers of its round, or unchanged after its
+    /// links were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
         if self.refuse_again(now, key) {
             return;
@@ -343,7 +343,7 @@ impl Relay {
         self.effects.send_to_server(frame, Some(key), delivery);
     }
 
-    /// A request of a pushed client for a server of the rounds era.
+    /// Sends a request of a pushed client to a server of the rounds era.
     pub(super) fn pushed_to_rounds(
         &mut self,
         frame: ClientFrame<'_>,
@@ -388,7 +388,7 @@ impl Relay {
         self.start(frame, start.changed(Some(changed)))
     }
 
-    /// `_meta` of a request that the gateway makes in this era for its client.
+    /// Returns the `_meta` of a request that the gateway makes in this era for its client.
     fn rounds_meta(&self) -> Value {
         let capabilities = self.client.capabilities();
         json!({
@@ -398,7 +398,7 @@ impl Relay {
         })
     }
 
-    /// The request with what every request of the rounds era says about itself.
+    /// Returns the request with the self-description of a rounds-era request.
     fn with_rounds_meta(&self, text: &str) -> Option<String> {
         let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
         let own = self.rounds_meta();

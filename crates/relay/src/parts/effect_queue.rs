@@ -1,4 +1,4 @@
-//! Effects that wait to be carried out, in order, and the numbers of the gateway's own ids.
+//! The queue of effects, and the numbers of the gateway's own ids.
 
 use std::collections::VecDeque;
 
@@ -20,12 +20,12 @@ impl EffectQueue {
         self.effects.push_back(effect);
     }
 
-    /// Takes the first effect out.
+    /// Takes out the first effect.
     pub(crate) fn pop(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Adds a frame for the client; `last` where it answers the request that opened the stream.
+    /// Adds a frame for the client; `last` if it answers the request that opened the stream.
     pub(crate) fn send_to_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {
             stream,
@@ -35,7 +35,7 @@ impl EffectQueue {
         self.push(frame);
     }
 
-    /// Adds a frame for the server, with the call that it starts and the answers that it carries.
+    /// Adds a frame for the server, with the call that it starts and the delivery of its answers.
     pub(crate) fn send_to_server(
         &mut self,
         frame: String,
@@ -49,7 +49,7 @@ impl EffectQueue {
         });
     }
 
-    /// Returns the next id that the gateway makes up. A peer may use the same one.
+    /// Returns the next generated id. A peer may use the same one.
     pub(crate) fn next_id(&mut self) -> Id {
         self.last_id += 1;
         Id::text(&format!("{OWN}{}", self.last_id))

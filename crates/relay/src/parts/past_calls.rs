@@ -1,4 +1,5 @@
-//! The calls that have ended here while their server may still be at work on them, oldest first. Their number and size are bounded.
+//! The calls that have ended here while their server may still be processing them, oldest first. Their number and size
+//! are limited.
 
 use std::collections::VecDeque;
 
@@ -47,7 +48,7 @@ impl PastCalls {
         }
     }
 
-    /// The server has answered this id: it is done with the call.
+    /// Records that the server has answered this id: it is done with the call.
     pub(crate) fn answered(&mut self, id: &Id) {
         self.calls.retain(|past| past.id.as_ref() != Some(id));
         self.bytes = self.all().map(size_of).sum();
@@ -63,7 +64,8 @@ impl PastCalls {
         tasks.any(|task| task == id)
     }
 
-    /// The client asks for a task, which may go on with that: one of an earlier session is of a call that is not known here.
+    /// Records a client's request about a task, which may continue it: a task of an earlier session belongs to a call
+    /// that is unknown here.
     pub(crate) fn note_task_request(&mut self, frame: Frame<'_>) {
         let task = frame
             .params()
@@ -77,7 +79,7 @@ impl PastCalls {
         }
     }
 
-    /// Returns the calls that are remembered.
+    /// Returns the remembered calls.
     pub(crate) fn all(&self) -> impl Iterator<Item = &CallSummary> {
         self.calls.iter().map(|past| &past.call)
     }

@@ -75,7 +75,7 @@ fn call(question: &Value) -> Option<CallView> {
     Some(CallView::tool(question["target"].as_str()?).or_one_of(others.collect()))
 }
 
-/// The calls that the question may be for, with their arguments; `None` where it is known which asked.
+/// The calls that the question may be for, with their arguments; `None` if it is known which asked.
 fn candidates(question: &Value) -> Option<CallView> {
     let candidates = question["candidates"].as_array()?;
     let mut calls = candidates.iter().filter_map(|one| {

@@ -310,7 +310,8 @@ fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
     named.collect()
 }
 
-/// Decides about the call of an entry; `None` where the entry is about no call that asks, waits for approval, or is refused.
+/// Decides about the call of an entry; `None` if the entry is about no call that asks, waits for approval, or is
+/// refused.
 async fn line_of<'r>(
     entry: &Value,
     rules: &'r Rules,

@@ -35,11 +35,11 @@ pub(super) trait Evictable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// Takes out the session that ends for one more of this caller; `None` where there is room already. A caller that holds many loses one of
-/// its own.
+/// Takes out the session that ends for one more of this caller; `None` if there is room already. A caller that holds
+/// many loses one of its own.
 ///
 /// # Errors
-/// When every session that could end is at work.
+/// If every session that could end is at work.
 pub(super) fn make_room<S: Evictable>(
     sessions: &mut HashMap<String, Arc<S>>,
     caller: &str,
@@ -102,7 +102,7 @@ impl SharedChildren {
     /// first.
     ///
     /// # Errors
-    /// When every child is at work.
+    /// If every child is at work.
     pub(super) async fn slot(&self, of: &McpEndpoint) -> Result<ChildSlot, StartError> {
         if let Some(slot) = self.limit.count() {
             return Ok(slot);

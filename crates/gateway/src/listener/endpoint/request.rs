@@ -78,7 +78,7 @@ fn unread(frame: &[u8], most: usize) -> String {
 }
 
 impl Message {
-    /// Returns whether it has this method.
+    /// Returns `true` if it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
         self.parts().method() == Some(name)
     }

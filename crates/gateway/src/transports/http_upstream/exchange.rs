@@ -75,7 +75,7 @@ enum Ended {
 }
 
 impl StreamCursor {
-    /// Returns whether it is worth opening again, after it ended like this.
+    /// Returns `true` if it is worth opening again, after it ended like this.
     fn goes_on(&mut self, ended: Ended) -> bool {
         self.failures = if ended == Ended::Empty {
             self.failures + 1
@@ -355,7 +355,7 @@ impl HttpUpstream {
     /// client on stdio knows of none. Those that find it lost together open one.
     ///
     /// # Errors
-    /// When there is none, in words.
+    /// If there is none, in words.
     async fn reopen(&self, lost: &HeaderValue, headers: &HeaderMap) -> Result<(), String> {
         let _one_at_a_time = self.reopening.lock().await;
         let opening = {
@@ -510,7 +510,7 @@ fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
     }
 }
 
-/// Returns whether the response names the request of this id as what it answers.
+/// Returns `true` if the response names the request of this id as what it answers.
 fn answers(body: &Bytes, id: Option<&Id>) -> bool {
     let body = body.trim_ascii();
     let index = FrameIndex::at(body).unwrap_or_default();

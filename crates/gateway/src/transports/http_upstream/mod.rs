@@ -154,7 +154,7 @@ impl Outgoing {
         self.call.is_some() || self.index.shape() == Some(Shape::Request)
     }
 
-    /// Returns its parts; `None` where it is not text.
+    /// Returns its parts; `None` if it is not text.
     fn parts(&self) -> Option<wire::Frame<'_>> {
         wire::Frame::new(&self.frame, &self.index)
     }
@@ -235,7 +235,7 @@ impl HttpUpstream {
     /// Returns the headers as they go to the server: with a token of its own where callers' tokens are exchanged.
     ///
     /// # Errors
-    /// When there is none, in words.
+    /// If there is none, in words.
     async fn authorized(&self, mut headers: HeaderMap) -> Result<HeaderMap, String> {
         if let Some(exchange) = self.exchange.get()
             && let Some(callers) = headers.remove(AUTHORIZATION)

@@ -50,7 +50,8 @@ impl TokenExchange {
     /// Returns the `Authorization` for the server in place of a caller's.
     ///
     /// # Errors
-    /// When the caller has no token but an API key, which is nobody's but the gateway's, or the issuer gives none. In words.
+    /// If the caller has no token but an API key, which is nobody's but the gateway's, or the issuer gives none. In
+    /// words.
     pub(super) async fn authorization(
         &self,
         callers: &HeaderValue,

@@ -213,7 +213,7 @@ impl Logins {
     /// Adds the browser of a person as a device, in the place of what was known of it; or returns the refusal.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or there is no randomness.
+    /// If the file cannot be read or written, or there is no randomness.
     pub fn add_device(
         &self,
         who: &SignedIn,
@@ -271,7 +271,7 @@ impl Logins {
     /// been ended meanwhile. It ends otherwise, and is returned.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         if !self
@@ -302,7 +302,7 @@ impl Logins {
     /// Ends the device of the browser with this cookie, and returns it.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         self.end_devices(|device| device.digest == digest)
@@ -311,7 +311,7 @@ impl Logins {
     /// Ends the devices that `ends` chooses, and returns them.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_devices(&self, ends: impl Fn(&Device) -> bool) -> io::Result<Vec<Device>> {
         if !self.table()?.devices.iter().any(&ends) {
             return Ok(Vec::new());

@@ -84,7 +84,7 @@ impl Logins {
     /// Returns everything as it is now.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn table(&self) -> io::Result<Arc<LoginTable>> {
         Ok(self.0.read()?.unwrap_or_default())
     }
@@ -93,7 +93,7 @@ impl Logins {
     /// ends whose cookie never came back, else the one that was used longest ago.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or there is no randomness.
+    /// If the file cannot be read or written, or there is no randomness.
     pub fn log_in(
         &self,
         identity: &Identity,
@@ -180,7 +180,7 @@ impl Logins {
     /// Returns the person of an identity without a session, as a proxy names one with each request; or the refusal.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn recognize(
         &self,
         identity: &Identity,
@@ -209,7 +209,7 @@ impl Logins {
     /// Returns `true` while the session of this public name goes on, and its person may log in. That is no use of it.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn is_live(
         &self,
         session: &str,
@@ -221,10 +221,11 @@ impl Logins {
         Ok(session.is_some_and(|session| person_in(&table, session, admission).is_some()))
     }
 
-    /// Returns the person of this cookie, and notes the use. `None` where the session has ended, or the person may not log in any more.
+    /// Returns the person of this cookie, and notes the use. `None` if the session has ended, or the person may not log
+    /// in any more.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn find(
         &self,
         cookie: &str,
@@ -258,7 +259,7 @@ impl Logins {
     /// Notes the claims of a person who is logged in as this identity, where they have changed or are old.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn refresh(&self, person: &str, identity: &Identity, now: Timestamp) -> io::Result<()> {
         let now = seconds(now);
         let table = self.table()?;
@@ -282,7 +283,7 @@ impl Logins {
     /// Ends the sessions that `ends` chooses, with their devices; returns them.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end(&self, ends: impl Fn(&LoginSession) -> bool) -> io::Result<EndedLogins> {
         if !self.table()?.sessions.iter().any(&ends) {
             return Ok(EndedLogins::default());
@@ -301,7 +302,7 @@ impl Logins {
     /// was used before.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_by_token(
         &self,
         issuer: &str,
@@ -338,7 +339,7 @@ impl Logins {
     /// Releases a person from the subject that the first login has bound; the sessions end. Returns `false` if nothing was bound.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn unbind(&self, person: &str) -> io::Result<bool> {
         self.0.change(|table| {
             table.sessions.retain(|session| session.person != person);
@@ -348,7 +349,7 @@ impl Logins {
     }
 }
 
-/// Returns the person of a session; `None` where the person may not log in any more.
+/// Returns the person of a session; `None` if the person may not log in any more.
 fn person_in(
     table: &LoginTable,
     session: &LoginSession,

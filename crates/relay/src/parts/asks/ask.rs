@@ -1,4 +1,4 @@
-//! One open question: its parts, and its state from its arrival until its answer is out or it has ended.
+//! One open question: its parts, and its state from its arrival until its answer is sent or it has ended.
 
 use std::time::Duration;
 
@@ -13,50 +13,50 @@ use crate::parts::past_calls::size_of;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskedVia, CallId, CallSummary};
 
-/// One open question, from its arrival until its answer is out or it has ended.
+/// One open question, from its arrival until its answer is sent or it has ended.
 pub(crate) struct Ask {
     asked: NewAsk,
-    /// Its size in bytes, as it waits.
+    /// Its size in bytes.
     size: usize,
     reusable: bool,
-    /// The number of answers of the client's own dialog that could not be used.
+    /// The number of unusable answers of the client's own dialog.
     wrong: u32,
-    /// Why the last of them could not.
+    /// The reason of the last one.
     reason: Option<String>,
     state: AskState,
 }
 
-/// A question that comes up.
+/// A new question.
 pub(crate) struct NewAsk {
-    /// The call that it came up in, as far as one can tell.
+    /// The call that it belongs to, as far as it is known.
     attribution: Attribution,
     /// The way in which the server asked.
     origin: Origin,
     request: ElicitRequest,
-    /// Members of its params that are unknown here.
+    /// Unknown members of its params.
     unknown: UnknownMembers,
     /// The parsed form, in form mode.
     form: Option<Form>,
-    /// The way in which it is asked.
+    /// The first place where it is shown.
     via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
     entry: String,
-    /// The server's own frame, when the client may have it as it is.
+    /// The server's own frame, if the client may have it as it is.
     frame: Option<Box<str>>,
-    /// The size in bytes of the calls that it may be for as well.
+    /// The size in bytes of the other calls that it may belong to.
     candidates_size: usize,
     open_for: Duration,
 }
 
 /// The state of a question.
 enum AskState {
-    /// It is being recorded; nobody has seen it.
+    /// Being recorded, and not shown yet.
     Recording,
-    /// It is in the record.
+    /// Recorded.
     Recorded { row: Recorded, stage: Stage },
 }
 
-/// The facts of a question that is in the record.
+/// The facts of a recorded question.
 struct Recorded {
     /// The record's id.
     id: String,
@@ -64,26 +64,26 @@ struct Recorded {
     link: Option<String>,
     /// The way in which the client was asked, if it was.
     shown: Option<Shown>,
-    /// The client's own response, when the server may have it as it is.
+    /// The client's own response, if the server may have it as it is.
     reply: Option<ClientReply>,
 }
 
-/// The stage of a question that is in the record.
+/// The stage of a recorded question.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Somebody is asked.
+    /// Shown and open.
     Open,
     /// The client answered; the record decides whether it was the first.
     Submitting,
-    /// An answer is in the record.
+    /// Its answer is in the record.
     Answered,
-    /// The answer is being taken out of the record.
+    /// Its answer is being taken out of the record.
     Delivering,
 }
 
 /// A client's answer as the client wrote it.
 pub(crate) struct ClientReply {
-    /// The response as the client wrote it, where the server may have all of it.
+    /// The response as the client wrote it, if the server may have all of it.
     frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
     result: Box<str>,
@@ -99,15 +99,15 @@ enum Shown {
         /// `true` if the client has responded, in whatever way.
         responded: bool,
     },
-    /// With an `input_required`, whose retry brings the answer.
+    /// With an `input_required`, whose retry contains the answer.
     NextRound,
 }
 
-/// The number of times that a question is asked in a client's own dialog, as on the pages.
+/// The number of times that a question is asked in a client's own dialog, the same as on the pages.
 const ATTEMPTS: u32 = 3;
 
 impl NewAsk {
-    /// A question that came up in these calls, is asked so and is open for so long.
+    /// Creates a question for these calls, with its first place and the time for which it is open.
     pub(crate) fn new(
         attribution: Attribution,
         origin: Origin,
@@ -135,7 +135,7 @@ impl NewAsk {
         Self { entry, ..self }
     }
 
-    /// Adds the members of its params that are unknown here.
+    /// Adds the unknown members of its params.
     pub(crate) fn unknown(self, unknown: UnknownMembers) -> Self {
         Self { unknown, ..self }
     }
@@ -146,7 +146,7 @@ impl NewAsk {
         Self { frame, ..self }
     }
 
-    /// Counts the calls that it may be for as well, which are kept with it.
+    /// Counts the size of the other calls that it may belong to, which are kept with it.
     pub(crate) fn candidates(self, candidates: &[CallSummary]) -> Self {
         let candidates_size = candidates.iter().map(size_of).sum();
         Self {
@@ -170,7 +170,7 @@ impl NewAsk {
         self.form.as_ref()
     }
 
-    /// Returns the size in bytes of what is kept of it.
+    /// Returns the size in bytes of its kept parts.
     pub(crate) fn size(&self) -> usize {
         let request = match &self.request {
             ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
@@ -182,7 +182,7 @@ impl NewAsk {
 }
 
 impl ClientReply {
-    /// A reply with this `ElicitResult`, JSON, of which the record has `recorded` if it was the first.
+    /// Creates a reply with this `ElicitResult` (JSON), recorded as `recorded` if it was the first.
     pub(crate) fn new(result: &str, recorded: String) -> Self {
         Self {
             frame: None,
@@ -196,7 +196,7 @@ impl ClientReply {
         Self { frame, ..self }
     }
 
-    /// Returns the response as the client wrote it, where the server may have all of it.
+    /// Returns the response as the client wrote it, if the server may have all of it.
     pub(crate) fn as_it_came(&self) -> Option<&str> {
         self.frame.as_deref()
     }
@@ -208,10 +208,10 @@ impl ClientReply {
 }
 
 impl Ask {
-    /// A question that is to be recorded.
+    /// Creates a question that is to be recorded.
     pub(super) fn new(asked: NewAsk) -> Self {
         Self {
-            // The answer to one that may be another call's is found by none.
+            // The answer to an ambiguous question is not reused.
             reusable: !asked.attribution.is_ambiguous(),
             size: asked.size(),
             asked,
@@ -221,22 +221,22 @@ impl Ask {
         }
     }
 
-    /// Returns the call that it came up in, as far as one can tell.
+    /// Returns the call that it belongs to, as far as it is known.
     pub(crate) fn call(&self) -> Option<CallId> {
         self.asked.attribution.call()
     }
 
-    /// Returns the calls that it may belong to instead, some of which may have ended meanwhile.
+    /// Returns the other calls that it may belong to, some of which may have ended meanwhile.
     pub(crate) fn others(&self) -> &[CallId] {
         self.asked.attribution.others()
     }
 
-    /// Returns the call that it came up in, and those that it may belong to instead.
+    /// Returns all calls that it may belong to.
     pub(crate) fn candidates(&self) -> Vec<CallId> {
         self.asked.attribution.candidates()
     }
 
-    /// Returns the last call that was on its way when it came, where the call is a guess.
+    /// Returns the last call in progress when it came, if the call is a guess.
     pub(crate) fn newest(&self) -> Option<CallId> {
         self.asked.attribution.newest()
     }
@@ -256,12 +256,12 @@ impl Ask {
         &self.asked.request
     }
 
-    /// Returns the members of its params that are unknown here.
+    /// Returns the unknown members of its params.
     pub(crate) fn unknown(&self) -> &UnknownMembers {
         &self.asked.unknown
     }
 
-    /// Returns its size in bytes, as it waits.
+    /// Returns its size in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -271,17 +271,17 @@ impl Ask {
         self.asked.form.as_ref()
     }
 
-    /// Returns the way in which it is asked.
+    /// Returns the first place where it is shown.
     pub(crate) fn via(&self) -> AskedVia {
         self.asked.via
     }
 
-    /// Returns its key in `inputRequests`; empty where neither side asks in rounds.
+    /// Returns its key in `inputRequests`; empty if neither side uses rounds.
     pub(crate) fn entry(&self) -> &str {
         &self.asked.entry
     }
 
-    /// Returns the server's own frame, when the client may have it as it is.
+    /// Returns the server's own frame, if the client may have it as it is.
     pub(crate) fn server_frame(&self) -> Option<&str> {
         self.asked.frame.as_deref()
     }
@@ -291,22 +291,22 @@ impl Ask {
         self.asked.open_for
     }
 
-    /// Returns `true` if its answer is for the next call when the server refuses it.
+    /// Returns `true` if its answer is kept for the next call when the server refuses it.
     pub(crate) fn is_reusable(&self) -> bool {
         self.reusable
     }
 
-    /// Returns why the last answer of the client's own dialog could not be used.
+    /// Returns the reason why the last answer of the client's own dialog was unusable.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns `true` while nobody has seen it.
+    /// Returns `true` while it is not shown yet.
     pub(crate) fn is_recording(&self) -> bool {
         matches!(self.state, AskState::Recording)
     }
 
-    /// Returns `true` while somebody is asked and nobody has answered.
+    /// Returns `true` while it is shown and unanswered.
     pub(crate) fn is_open(&self) -> bool {
         self.stage() == Some(Stage::Open)
     }
@@ -361,7 +361,7 @@ impl Ask {
         }
     }
 
-    /// Returns the client's own reply, where what is recorded is it.
+    /// Returns the client's own reply, if it is the recorded answer.
     pub(crate) fn own_reply(&self, recorded: &str) -> Option<&ClientReply> {
         let reply = self.row()?.reply.as_ref()?;
         (reply.recorded == recorded).then_some(reply)
@@ -375,7 +375,7 @@ impl Ask {
         }
     }
 
-    /// It is in the record under this id, and can be answered at this address.
+    /// Records its id in the record, and the address at which it can be answered.
     pub(super) fn recorded(&mut self, id: String, link: Option<String>) {
         let row = Recorded {
             id,
@@ -387,12 +387,13 @@ impl Ask {
         self.state = AskState::Recorded { row, stage };
     }
 
-    /// Its answer is for no other call.
+    /// Excludes its answer from reuse.
     pub(super) fn not_reusable(&mut self) {
         self.reusable = false;
     }
 
-    /// Notes that the client is asked in its own dialog under this id. Returns the id of the dialog before, if there was one.
+    /// Records that the client is asked in its own dialog under this id. Returns the id of the previous dialog, if
+    /// there was one.
     pub(super) fn shown_in_dialog(&mut self, id: Id) -> Option<Id> {
         let AskState::Recorded { row, .. } = &mut self.state else {
             return None;
@@ -404,21 +405,21 @@ impl Ask {
         }
     }
 
-    /// Returns how often the client's own dialog gave an answer that could not be used.
+    /// Returns the number of unusable answers of the client's own dialog.
     pub(crate) fn wrong_answers(&self) -> u32 {
         self.wrong
     }
 
-    /// Notes the client's own response.
+    /// Sets the client's own response.
     pub(crate) fn set_client_reply(&mut self, reply: Option<ClientReply>) {
         if let AskState::Recorded { row, .. } = &mut self.state {
             row.reply = reply;
         }
     }
 
-    /// Keeps what a retry says to it under its key, for a server that may have it with all its members.
+    /// Keeps the result in a retry under its key, for a server that may have it with all its members.
     pub(crate) fn keep_retry_reply(&mut self, outcome: &Outcome, responses: &InputResponses) {
-        // Content that means nothing is dropped.
+        // Meaningless content is dropped.
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
@@ -427,7 +428,7 @@ impl Ask {
         self.set_client_reply(reply);
     }
 
-    /// Notes that the client has responded to its own dialog, in whatever way.
+    /// Records that the client has responded to its own dialog, in whatever way.
     pub(crate) fn client_responded(&mut self) {
         if let AskState::Recorded { row, .. } = &mut self.state
             && let Some(Shown::Dialog { responded, .. }) = &mut row.shown
@@ -436,24 +437,24 @@ impl Ask {
         }
     }
 
-    /// Notes that the client is asked in a round, whose retry brings the answer.
+    /// Records that the client is asked in a round, whose retry contains the answer.
     pub(crate) fn shown_in_round(&mut self) {
         if let AskState::Recorded { row, .. } = &mut self.state {
             row.shown = Some(Shown::NextRound);
         }
     }
 
-    /// It belongs to no call any more: the client answers it with a request of its own.
+    /// Detaches it from any call: the client answers it with a separate request.
     pub(crate) fn leave_call(&mut self) {
         self.asked.attribution.leave_call();
     }
 
-    /// It is taken to belong to this call now.
+    /// Reassigns it to this call.
     pub(crate) fn reassign(&mut self, to: CallId) {
         self.asked.attribution.reassign(to);
     }
 
-    /// The client has answered. Returns the record's id, where the answer may be the first.
+    /// Handles the client's answer. Returns the record's id, if the answer may be the first.
     pub(crate) fn submit(&mut self) -> Option<String> {
         match &mut self.state {
             AskState::Recorded { row, stage } if *stage == Stage::Open => {
@@ -464,7 +465,8 @@ impl Ask {
         }
     }
 
-    /// An answer is in the record. `false` where that is known, or the question is not recorded yet.
+    /// Records that an answer is in the record. Returns `false` if that is known, or if the question is not recorded
+    /// yet.
     pub(crate) fn answered(&mut self) -> bool {
         match &mut self.state {
             AskState::Recorded { stage, .. }
@@ -477,7 +479,7 @@ impl Ask {
         }
     }
 
-    /// The answer is being taken out of the record. Returns the record's id.
+    /// Records that the answer is being taken out of the record. Returns the record's id.
     pub(crate) fn begin_delivery(&mut self) -> Option<String> {
         match &mut self.state {
             AskState::Recorded { row, stage } => {
@@ -488,14 +490,14 @@ impl Ask {
         }
     }
 
-    /// Notes an answer that could not be used. `false` when there were too many to ask once more.
+    /// Records an unusable answer. Returns `false` if there were too many to ask again.
     pub(crate) fn was_wrong(&mut self, reason: String) -> bool {
         self.wrong += 1;
         self.reason = Some(reason);
         self.wrong < ATTEMPTS
     }
 
-    /// Returns what is asked, with the reason why it is asked again.
+    /// Returns the question, with the reason why it is asked again.
     pub(crate) fn request_again(&self) -> ElicitRequest {
         let mut request = self.asked.request.clone();
         if let Some(reason) = &self.reason {
@@ -507,7 +509,7 @@ impl Ask {
     }
 }
 
-/// A message with the reason why it is asked again.
+/// Returns a message with the reason why it is asked again.
 pub(crate) fn message_again(message: &str, reason: &str) -> String {
     format!("{message}\n\nThe last answer cannot be used: {reason}")
 }

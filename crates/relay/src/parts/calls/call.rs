@@ -1,4 +1,4 @@
-//! One request of the client: who waits for it, and how far the server is with it.
+//! One request of the client: its waiting client, and its state at the server.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::FrameIndex;
@@ -18,7 +18,7 @@ use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
 /// One request of the client.
 pub(crate) struct Call {
     permit: Permit,
-    /// The stream on which the client waits; `None` once the call went back to the client, or the client is gone.
+    /// The stream on which the client waits; `None` once the call was handed back, or the client is gone.
     stream: Option<StreamId>,
     state: ServerState,
     client_id: Id,
@@ -26,63 +26,63 @@ pub(crate) struct Call {
     /// `true` until the server is done with that id.
     has_upstream_id: bool,
     kind: Option<CallKind>,
-    /// The request as it went to the server, kept when questions may come up in it.
+    /// The request as it went to the server, kept if questions may come up in it.
     kept: Option<Bytes>,
     capability: Capability,
     progress: CallProgress,
-    /// When it came.
+    /// The time of its arrival.
     since: Timestamp,
-    /// When it came, or was made again last.
+    /// The time of its arrival, or of its last repetition.
     came_at: Timestamp,
     /// Questions that are open in it.
     asks: Vec<AskId>,
-    /// Open questions that are taken to be another call's and may be this one's.
+    /// Open questions that are attributed to another call and may be this one's.
     maybe: Vec<AskId>,
     rounds: CallRounds,
     turn: Turn,
     log_level: Option<LogLevel>,
     lists_tools: bool,
-    /// `true` if it asks for the list of tasks.
+    /// `true` if it requests the list of tasks.
     lists_tasks: bool,
-    /// The digest of the call, where the rules were asked about it; taken out when the call is read.
+    /// The digest of the call, if the rules were applied to it; taken out when the call is read.
     digest: Option<String>,
-    /// The call, or the reason that it cannot be shown; read when first needed.
+    /// The call, or the reason why it cannot be shown; read on demand.
     summary: Option<Result<CallSummary, CallDefect>>,
 }
 
 /// The server's side of a call.
 enum ServerState {
-    /// It waits for its turn; the server knows nothing of it.
+    /// It waits for its turn; the server does not know of it.
     Queued(Queued),
-    /// It is with the server, or waits for questions that are put outside rounds.
+    /// It is with the server, or waits for questions outside rounds.
     Running,
     /// The server has asked in a round, which the gateway answers.
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
     PassingRound(String),
-    /// The response is there and nobody waits for it.
+    /// The response is there and no client waits for it.
     Finished(String),
 }
 
 /// The parts of a call that waits for its turn.
 struct Queued {
-    /// Since when it waits.
+    /// The time since which it waits.
     since: Timestamp,
     /// The request as the client wrote it.
     original: Bytes,
 }
 
-/// The place of a call among those that take turns.
+/// The turn of a call.
 #[derive(Clone, Copy, Default)]
 struct Turn {
-    /// `true` if it is one of those that take turns, and has its own.
+    /// `true` if it takes turns, and has its own.
     own: bool,
     /// `true` if it was seen to ask.
     asked: bool,
 }
 
 impl Call {
-    /// A call that goes to the server as it came.
+    /// Creates a call that goes to the server unchanged.
     pub(crate) fn new(
         permit: Permit,
         now: Timestamp,
@@ -115,16 +115,16 @@ impl Call {
         }
     }
 
-    /// The same call, whose progress the client wants under one token and the server reports under another.
+    /// Returns the call with the client's progress token and the server's.
     pub(crate) fn with_tokens(mut self, token: Id, upstream: Option<Id>) -> Self {
         self.progress = CallProgress::with_tokens(token, upstream);
         self
     }
 
-    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides, a response that
-    /// nobody came for, and answers of its rounds. A question in it counts with the questions.
+    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides,
+    /// a response that no client waits for, and answers of its rounds. Its questions are counted separately.
     pub(crate) fn recount(&mut self) {
-        // Both ids are keys of tables as well.
+        // Both ids are also keys of tables.
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let kept = self.kept.as_ref().map_or(0, Bytes::len);
         let state = match &self.state {
@@ -137,22 +137,22 @@ impl Call {
         self.permit.set_bytes(bytes);
     }
 
-    /// Returns its permit, which is free for another request of its client.
+    /// Returns its permit, which can be used for another request of its client.
     pub(crate) fn into_permit(self) -> Permit {
         self.permit
     }
 
-    /// Returns the stream for its answer; `None` while nobody waits.
+    /// Returns the stream for its answer; `None` while no client waits.
     pub(crate) fn stream(&self) -> Option<StreamId> {
         self.stream
     }
 
-    /// Nobody waits for it any more. Returns the stream where the client waited.
+    /// Detaches the client. Returns the stream on which it waited.
     pub(super) fn detach(&mut self) -> Option<StreamId> {
         self.stream.take()
     }
 
-    /// The client has made it again with this id and waits on this stream.
+    /// Attaches a client that has made the call again with this id and waits on this stream.
     pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.stream = Some(stream);
         self.came_at = now;
@@ -172,29 +172,29 @@ impl Call {
         &self.upstream_id
     }
 
-    /// Sets the id that the server is to know it by.
+    /// Sets the id for the server.
     pub(crate) fn set_upstream_id(&mut self, id: Id) {
         self.upstream_id = id;
         self.has_upstream_id = true;
         self.recount();
     }
 
-    /// The server is done with that id. `false` where it was before.
+    /// Records that the server is done with that id. Returns `false` if it was before.
     pub(super) fn end_upstream(&mut self) -> bool {
         std::mem::take(&mut self.has_upstream_id)
     }
 
-    /// Returns whether the server still works on it.
+    /// Returns `true` if the server is still processing it.
     pub(crate) fn is_upstream(&self) -> bool {
         self.has_upstream_id && !self.is_queued()
     }
 
-    /// Returns whether the server may be asking in it right now.
+    /// Returns `true` if the server may be asking in it now.
     pub(super) fn may_ask(&self) -> bool {
         self.kind.is_some() && !self.is_finished() && self.is_upstream()
     }
 
-    /// Returns the kind of call, where questions may come up in it.
+    /// Returns the kind of call, if questions may come up in it.
     pub(crate) fn kind(&self) -> Option<CallKind> {
         self.kind
     }
@@ -214,17 +214,17 @@ impl Call {
         &self.progress
     }
 
-    /// Returns the tokens under which its progress is reported, for a change.
+    /// Returns the progress tokens mutably.
     pub(crate) fn progress_mut(&mut self) -> &mut CallProgress {
         &mut self.progress
     }
 
-    /// Returns when it came.
+    /// Returns the time of its arrival.
     pub(crate) fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// Returns when it came, or was made again last.
+    /// Returns the time of its arrival, or of its last repetition.
     pub(crate) fn came_at(&self) -> Timestamp {
         self.came_at
     }
@@ -244,7 +244,7 @@ impl Call {
         !self.asks.is_empty() || !self.maybe.is_empty()
     }
 
-    /// Returns `true` if its client waits, and it for a person or its turn.
+    /// Returns `true` if its client waits, and it waits for a person or its turn.
     pub(crate) fn waits_for_person(&self) -> bool {
         self.stream.is_some() && (self.may_wait_for_answer() || self.is_queued())
     }
@@ -270,19 +270,19 @@ impl Call {
         self.maybe.retain(|known| *known != ask);
     }
 
-    /// It waits for its turn.
+    /// Makes it wait for its turn.
     pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
         self.state = ServerState::Queued(Queued { since, original });
         self.recount();
     }
 
-    /// Its turn has come.
+    /// Records that its turn has come.
     pub(crate) fn dequeue(&mut self) {
         self.state = ServerState::Running;
         self.recount();
     }
 
-    /// Returns since when it waits for its turn, where it does and another connection could take it.
+    /// Returns the time since which it waits for its turn, if it does and another connection could take it.
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
             ServerState::Queued(queued)
@@ -294,7 +294,8 @@ impl Call {
         }
     }
 
-    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. One that was made again has its new id.
+    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. A repeated call
+    /// has its new id.
     pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
         let stream = self.stream()?;
         match self.state {
@@ -307,7 +308,7 @@ impl Call {
         }
     }
 
-    /// Returns `true` if it is one of those that take turns, and has its own.
+    /// Returns `true` if it takes turns, and has its own.
     pub(crate) fn has_turn(&self) -> bool {
         self.turn.own
     }
@@ -317,7 +318,7 @@ impl Call {
         self.turn.own = own;
     }
 
-    /// Notes that it was seen to ask: it has its turn until it ends, though it did not wait for one.
+    /// Records that it was seen to ask: it has its turn until it ends, although it did not wait for one.
     pub(crate) fn seen_asking(&mut self) {
         self.turn = Turn {
             own: true,
@@ -325,7 +326,7 @@ impl Call {
         };
     }
 
-    /// Ends its turn. `true` if it had one and did not ask.
+    /// Ends its turn. Returns `true` if it had one and did not ask.
     pub(crate) fn end_turn(&mut self) -> bool {
         std::mem::take(&mut self.turn.own) && !self.turn.asked
     }
@@ -335,12 +336,12 @@ impl Call {
         &self.rounds
     }
 
-    /// Returns the rounds that it has asked, for a change.
+    /// Returns its rounds mutably.
     pub(crate) fn rounds_mut(&mut self) -> &mut CallRounds {
         &mut self.rounds
     }
 
-    /// The gateway answers a round of the server.
+    /// Lets the gateway answer a round of the server.
     pub(crate) fn collect(&mut self, round: Round) {
         self.state = ServerState::Collecting(round);
         self.recount();
@@ -354,7 +355,7 @@ impl Call {
         }
     }
 
-    /// Returns the round that the gateway answers, for an answer.
+    /// Returns the round that the gateway answers, mutably.
     pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
         match &mut self.state {
             ServerState::Collecting(round) => Some(round),
@@ -376,14 +377,14 @@ impl Call {
         }
     }
 
-    /// A round of the server goes to the client once its questions are recorded.
+    /// Keeps a round of the server that goes to the client once its questions are recorded.
     pub(crate) fn pass_round(&mut self, text: String) {
         self.rounds.drop_url_demand();
         self.state = ServerState::PassingRound(text);
         self.recount();
     }
 
-    /// Takes out the round that goes to the client; its questions are the client's to answer with its retry.
+    /// Takes out the round that goes to the client, which answers its questions with its retry.
     pub(crate) fn take_passing_round(&mut self) -> Option<String> {
         match std::mem::replace(&mut self.state, ServerState::Running) {
             ServerState::PassingRound(text) => {
@@ -398,7 +399,7 @@ impl Call {
         }
     }
 
-    /// The response is there and nobody waits for it.
+    /// Keeps the response, because no client waits for it.
     pub(crate) fn finish(&mut self, response: String) {
         self.state = ServerState::Finished(response);
         self.recount();
@@ -409,7 +410,7 @@ impl Call {
         matches!(self.state, ServerState::Finished(_))
     }
 
-    /// Returns the response that came while nobody waited, with who waits now.
+    /// Returns the response that came while no client waited, with the client that waits now.
     pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
         match std::mem::replace(&mut self.state, ServerState::Running) {
             ServerState::Finished(response) => {
@@ -422,32 +423,32 @@ impl Call {
         }
     }
 
-    /// Returns the level from which on it wants log messages.
+    /// Returns the minimum level of log messages for it.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         self.log_level
     }
 
-    /// Sets the level from which on it wants log messages.
+    /// Sets the minimum level of log messages for it.
     pub(crate) fn set_log_level(&mut self, level: Option<LogLevel>) {
         self.log_level = level;
     }
 
-    /// Returns whether it asks for the list of tasks.
+    /// Returns `true` if it requests the list of tasks.
     pub(crate) fn lists_tasks(&self) -> bool {
         self.lists_tasks
     }
 
-    /// Sets whether it asks for the list of tasks.
+    /// Sets whether it requests the list of tasks.
     pub(crate) fn set_lists_tasks(&mut self, lists: bool) {
         self.lists_tasks = lists;
     }
 
-    /// Returns `true` if it asks which tools there are.
+    /// Returns `true` if it requests the list of tools.
     pub(crate) fn lists_tools(&self) -> bool {
         self.lists_tools
     }
 
-    /// Sets whether it asks which tools there are.
+    /// Sets whether it requests the list of tools.
     pub(crate) fn set_lists_tools(&mut self, lists: bool) {
         self.lists_tools = lists;
     }
@@ -458,18 +459,18 @@ impl Call {
         self.recount();
     }
 
-    /// Sets the digest of what is called, where that was read before it came here.
+    /// Sets the digest of the call, if it was computed before.
     pub(crate) fn set_digest(&mut self, digest: Option<&str>) {
         self.digest = digest.map(str::to_owned);
     }
 
-    /// The request as it went to the server, where it is kept.
+    /// Returns the request as it went to the server, if it is kept.
     pub(crate) fn frame(&self) -> Option<&str> {
         std::str::from_utf8(self.kept.as_ref()?).ok()
     }
 
-    /// Returns the request once more under this id, with the responses to what the server required: they and the server's state
-    /// belong to this retry, not to the call.
+    /// Returns the request again under this id, with the responses to the server's requirement: they and the server's
+    /// state belong to this retry, not to the call.
     pub(crate) fn retry_frame(
         &self,
         required: &InputRequired,
@@ -483,12 +484,12 @@ impl Call {
         Some(envelope.with_id(id))
     }
 
-    /// Returns whether it waits for its turn: the server knows nothing of it.
+    /// Returns `true` if it waits for its turn: the server does not know of it.
     pub(crate) fn is_queued(&self) -> bool {
         matches!(self.state, ServerState::Queued(_))
     }
 
-    /// Reads the token for progress out of the request, where that was not done yet.
+    /// Reads the progress token from the request, unless it was read before.
     pub(super) fn learn_token(&mut self) {
         if self.progress.is_unknown() {
             let token = self.frame().and_then(|frame| {
@@ -499,33 +500,33 @@ impl Call {
         }
     }
 
-    /// Returns the kind of call and the name or URI that it calls, where questions may come up in it.
+    /// Returns the kind of call and its target's name or URI, if questions may come up in it.
     pub(crate) fn target(&self) -> Option<(CallKind, String)> {
         Some((self.kind?, target(self.frame()?)?))
     }
 
-    /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
+    /// Returns the summary of the call; `None` if no question may come up in it, or if it cannot be read.
     pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
         self.read_summary()?.ok()
     }
 
-    /// Why what is called cannot be shown to a person, if it cannot.
+    /// Returns the reason why the call cannot be shown to a person, if it cannot.
     pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
         self.read_summary()?.err()
     }
 
-    /// Returns what is called as far as it was read before.
+    /// Returns the summary of the call if it was read before.
     pub(crate) fn known_summary(&self) -> Option<&CallSummary> {
         self.summary.as_ref()?.as_ref().ok()
     }
 
-    /// Returns the digest that was read before it came here, while it is not read itself.
+    /// Returns the digest that was computed before, while the call itself is not read.
     #[cfg(test)]
     pub(crate) fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
 
-    /// Checks that the digest is that of the request as it is kept.
+    /// Checks that the digest is that of the kept request.
     #[cfg(test)]
     pub(super) fn check(&self) {
         if let (Some(digest), Some(kind), Some(frame)) = (&self.digest, self.kind, self.frame()) {
