@@ -606,7 +606,7 @@ pub fn has_prefix(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
 
-/// Returns the id in the text of a token; `None` for what has another form.
+/// Returns the id in the text of a token; `None` for text of another form.
 fn id_in(text: &str) -> Option<&str> {
     if text.len() > LONGEST {
         return None;
@@ -699,7 +699,7 @@ mod tests {
         for (issuer, subject) in [("", "a"), ("a", ""), ("a", "b\nc")] {
             assert!(tokens.block(issuer, subject, at(7)).is_err());
         }
-        // Making and pruning tokens lets nobody in.
+        // Creating and pruning tokens accepts no one.
         tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
         tokens.prune(at(9)).unwrap();
         assert!(tokens.is_blocked("https://id", "ada"));
