@@ -1,4 +1,4 @@
-//! `audit`: what happened to every question, and whether the record of it is whole.
+//! `audit`: the events of every question, and the check that their record is complete.
 
 use std::path::PathBuf;
 
@@ -101,12 +101,12 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     Ok(exit_of(verdict))
 }
 
-/// Says that the audit has nothing yet. With `--json`, standard output stays empty: there is no line.
+/// Reports that the audit is empty. With `--json`, standard output stays empty too.
 fn say_empty() {
     output::say("no events yet: nothing has happened that the audit records");
 }
 
-/// Returns the exit code for a chain. One that is broken is said to be.
+/// Returns the exit code for a chain, and reports a broken one.
 pub(super) fn exit_of(check: ChainCheck) -> Exit {
     match check {
         ChainCheck::Whole { .. } => Exit::Done,
@@ -119,7 +119,7 @@ pub(super) fn exit_of(check: ChainCheck) -> Exit {
     }
 }
 
-/// Names the API key that made the call, beside its id.
+/// Adds the name of the API key that made the call to its id.
 fn name_key(entry: &mut Value, keys: &ApiTokens) {
     let caller = entry["principal"].as_str();
     let Some(Principal::Key(id)) = caller.and_then(Principal::parse) else {
@@ -132,7 +132,7 @@ fn name_key(entry: &mut Value, keys: &ApiTokens) {
     }
 }
 
-/// The key of the chain, which the gateway keeps beside the record; `None` if it is lost.
+/// Returns the key of the chain, which the gateway keeps beside the record; `None` if it is lost.
 fn chain_key(folder: &StateFolder) -> Result<Option<ChainKey>, Failure> {
     let key = IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();
@@ -163,7 +163,7 @@ pub(crate) fn moment(millis: i64) -> Option<String> {
     Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// A moment, given as seconds since 1970, as people read it; a dash for none that a calendar has.
+/// Formats a time, given in seconds since 1970, for people; a dash if it is out of range.
 pub(super) fn moment_in_seconds(seconds: u64) -> String {
     i64::try_from(seconds)
         .ok()
@@ -172,7 +172,7 @@ pub(super) fn moment_in_seconds(seconds: u64) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-/// One event on one line.
+/// Formats one event as one line.
 fn line(entry: &Value) -> String {
     let word = |name: &str| entry[name].as_str().unwrap_or("-");
     let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
                 json!({"event": "sign-in", "by": "person:ada", "session": "3fa0"}),
                 "sign-in    session 3fa0  by person:ada",
             ),
-            // As earlier versions wrote it.
+            // The form written by earlier versions.
             (
                 json!({"event": "sign-in", "by": "ada, session 3fa0"}),
                 "sign-in    by ada, session 3fa0",

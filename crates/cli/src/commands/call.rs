@@ -1,4 +1,4 @@
-//! `call`: be the client of any server, and answer what it asks.
+//! `call`: acts as the client of any server, and answers its questions.
 
 use std::path::PathBuf;
 

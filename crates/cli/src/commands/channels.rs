@@ -1,4 +1,4 @@
-//! `channels`: messages to people and programs that could not be sent, or not yet.
+//! `channels`: messages to people and programs that have failed, or that wait for another try.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use super::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// The most failed messages that are looked at.
+/// The largest number of failed messages that are read.
 const MOST: usize = 100_000;
-/// The most messages that wait for another try and are counted beside those that failed.
+/// The largest number of messages waiting for another try that are counted beside the failed ones.
 const MOST_COUNTED: usize = 1_000;
-/// The number of an id's characters that people see.
+/// The number of an id's characters that are shown to people.
 const SHORT: usize = 8;
 
 /// The events of messages that ask people to act.
@@ -238,11 +238,11 @@ async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
 
 /// The outcome for a message that was to be sent again.
 enum Retried {
-    /// The gateway sends it.
+    /// The gateway will send it.
     Queued,
-    /// The gateway takes it off the list without sending it: it asks people about a question that has ended.
+    /// The gateway removes it from the list without sending it: the question about which it asks has ended.
     Skipped,
-    /// Another command was first.
+    /// Another command did so first.
     ByOthers,
 }
 
@@ -270,7 +270,7 @@ async fn again(record: &Record, message: &Notification, json: bool) -> Result<Re
     })
 }
 
-/// Returns `true` if the gateway would skip the message: it asks people about a question that has ended.
+/// Returns `true` if the gateway would skip the message because the question about which it asks has ended.
 async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failure> {
     if message.recipient == "endpoint" || !ASKING.contains(&&*message.event) {
         return Ok(false);
@@ -282,7 +282,7 @@ async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failur
     }))
 }
 
-/// A recipient is a name of the file; its address is in no record.
+/// Returns a message as JSON. A recipient is named as in the configuration; the record has no addresses.
 fn shown(message: &Notification) -> Value {
     json!({
         "id": message.id,
@@ -318,7 +318,7 @@ fn line(message: &Notification) -> String {
     )
 }
 
-/// The line of a message that was not sent, with what to do about the reason.
+/// Returns the line of a message that was not sent, with advice on the reason.
 fn line_and_remedy(message: &Notification) -> String {
     match message.why.as_deref().and_then(remedy) {
         Some(remedy) => format!("{}: {remedy}", line(message)),
@@ -326,7 +326,7 @@ fn line_and_remedy(message: &Notification) -> String {
     }
 }
 
-/// Returns what to do about a reason; `None` if the word says all that is known.
+/// Returns advice on a reason; `None` if there is nothing to add to it.
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "unreachable" => {

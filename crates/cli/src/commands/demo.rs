@@ -1,4 +1,4 @@
-//! `demo`: a server asks, you answer; nothing else to install.
+//! `demo`: a server asks, and the person answers; nothing else needs to be installed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

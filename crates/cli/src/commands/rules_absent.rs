@@ -1,4 +1,4 @@
-//! `mcp-elicit rules` in a build without the feature `full`: says how to get it.
+//! `mcp-elicit rules` in a build without the feature `full`: reports how to get it.
 
 use clap::Args;
 
@@ -15,7 +15,7 @@ pub(crate) struct RulesArgs {
     _rest: Vec<std::ffi::OsString>,
 }
 
-/// Tells how to get the command.
+/// Reports how to get the command.
 pub(crate) fn run(_args: RulesArgs) -> Result<Exit, Failure> {
     Err(
         Failure::usage("this build has no `rules`: it belongs to the cargo feature `full`").hint(

@@ -1,4 +1,4 @@
-//! `tokens`: API tokens of programs, and callers that are blocked.
+//! `tokens`: API tokens of programs, and blocked callers.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// The most questions of each list in which other callers' issuers are looked for.
+/// The largest number of questions of each list in which other callers' issuers are looked for.
 const LOOKED_AT: usize = 1_000;
-/// The most issuers that are named.
+/// The largest number of issuers that are named.
 const KNOWN: usize = 5;
 /// The longest time until a token expires.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
@@ -163,7 +163,7 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Says that no gateway knows the folder: a name that is misspelt makes one.
+/// Warns that no gateway uses the folder: a misspelt name creates a new one.
 fn say_if_unused(folder: &StateFolder) {
     if !folder.identity().exists() {
         output::say(format_args!(
@@ -196,7 +196,7 @@ async fn tell_made(
         output::print(&text)
     };
     if let Err(failure) = printed {
-        // Nobody has seen it.
+        // The token has not been shown to anyone.
         let discarded = folder.api_tokens().discard(token.id());
         discarded.map_err(|error| unusable(&error))?;
         return Err(failure);
@@ -264,7 +264,7 @@ async fn tell_blocked(
     Ok(Exit::Done)
 }
 
-/// Says that nothing was asked yet for a caller who was blocked: a name that is misspelt blocks nobody.
+/// Warns that no question came for a blocked caller so far: a misspelt name blocks no caller.
 async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
     let Some(issuers) = issuers_without(folder, issuer, subject).await else {
         return;
@@ -286,7 +286,7 @@ async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
     ));
 }
 
-/// Returns the issuers of the callers in the record; `None` if it has this very caller, or cannot be read.
+/// Returns the issuers of the callers in the record; `None` if it has this caller, or cannot be read.
 async fn issuers_without(
     folder: &StateFolder,
     issuer: &str,
@@ -316,7 +316,7 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
     let revoked = folder.api_tokens().revoke(id, now());
     if !revoked.map_err(|error| unusable(&error))? {
         return Err(
-            // Not repeated: it may be a token's whole text.
+            // The id is not repeated: it may be the whole text of a token.
             Failure::usage("there is no token with this id to revoke")
                 .hint("`mcp-elicit tokens list` shows the tokens."),
         );
@@ -376,7 +376,7 @@ fn scope(name: &str) -> Result<Scope, String> {
         .map_err(|error: mcp_elicit_inbox::api_tokens::UnknownScope| error.to_string())
 }
 
-/// Reads a number of minutes, hours or days.
+/// Parses a number of minutes, hours or days.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let wrong = || "write it like 30m, 12h or 90d".to_owned();
     let unit = match text.chars().last() {

@@ -1,9 +1,9 @@
-//! Signing in where a server over HTTP wants OAuth: the person agrees in the browser, and the tokens are kept for later
-//! calls. rmcp discovers, registers, exchanges and refreshes; this is the person's side of it.
+//! Sign-in at a server over HTTP that requires OAuth: the person agrees in the browser, and the tokens are kept for
+//! later calls. rmcp discovers, registers, exchanges and refreshes; this module handles the person's part.
 //!
-//! - [`callback`]: the page of this machine that the browser comes back to
-//! - [`step_up`]: the scopes that a server wants for one call more
-//! - [`store`]: tokens in a file of the state folder, for their owner only
+//! - [`callback`]: the page on this machine to which the browser returns
+//! - [`step_up`]: the additional scopes that a server requires for one call
+//! - [`store`]: tokens in a file of the state folder, readable by their owner only
 
 mod callback;
 pub(crate) mod step_up;
@@ -62,19 +62,19 @@ pub(crate) struct SignInArgs {
     callback_port: u16,
 }
 
-/// A sign-in, ready to be done.
+/// A sign-in that has not been done yet.
 pub(crate) struct SignIn {
     url: String,
     args: SignInArgs,
     secret: Option<String>,
     store: FileStore,
-    /// `true` if nothing but JSON goes to stdout, so that a program watches.
+    /// `true` if only JSON is printed to stdout, for a program.
     json: bool,
     within: Option<Duration>,
 }
 
 impl SignIn {
-    /// The sign-in that the options ask for; `state` is the state folder.
+    /// Returns the sign-in that the options ask for; `state` is the state folder.
     pub(crate) fn from_args(
         args: &SignInArgs,
         target: &Target,
@@ -113,7 +113,7 @@ impl SignIn {
         }))
     }
 
-    /// The authorization of a sign-in before, where its tokens can still be used.
+    /// Returns the authorization of an earlier sign-in, if its tokens can still be used.
     pub(crate) async fn known(&self) -> Result<Option<AuthorizationManager>, Failure> {
         let mut manager = self.manager().await?;
         let stored = self
@@ -157,8 +157,8 @@ impl SignIn {
         }
     }
 
-    /// Signs in: the person is shown a link, agrees in the browser and comes back. `more` are scopes to ask for beside
-    /// those of the command line.
+    /// Signs in: the person opens a link, agrees in the browser and returns. `more` are scopes to request in addition
+    /// to those of the command line.
     pub(crate) async fn in_browser(
         &self,
         stop: &CancellationToken,
@@ -194,7 +194,7 @@ impl SignIn {
         output::say(format_args!("sign in here: {}", output::harmless(&link)));
         if !self.json {
             let link = link.clone();
-            // Who has no browser here can copy the link.
+            // A person without a browser here can copy the link.
             drop(tokio::task::spawn_blocking(move || {
                 stop::open_in_browser(&link)
             }));
@@ -230,14 +230,14 @@ impl SignIn {
         }
     }
 
-    /// Returns the scopes that the server grants with the tokens that are kept.
+    /// Returns the scopes that the server granted with the stored tokens.
     pub(crate) async fn granted(&self) -> Result<Vec<String>, Failure> {
         let stored = self.store.load().await;
         let stored = stored.map_err(|error| self.failed(error))?;
         Ok(stored.map_or_else(Vec::new, |stored| stored.granted_scopes))
     }
 
-    /// Forgets the tokens, which the server does not take any more.
+    /// Deletes the tokens, which the server no longer accepts.
     pub(crate) async fn forget(&self) -> Result<(), Failure> {
         self.store.clear().await.map_err(|error| self.failed(error))
     }
@@ -251,7 +251,7 @@ impl SignIn {
         Ok(manager)
     }
 
-    /// Errors of the flow. None of them holds a token or a code.
+    /// Returns the failure for an error of the flow, which contains no token and no code.
     fn failed(&self, error: AuthError) -> Failure {
         let failure = Failure::connection(format!("cannot sign in at {}", self.url));
         let hint = match &error {

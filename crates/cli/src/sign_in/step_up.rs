@@ -1,11 +1,11 @@
-//! A server that wants more scopes for one call than the tokens have: it says which in its `WWW-Authenticate` header
+//! Reads the scopes that one call requires and the tokens lack, which a server names in its `WWW-Authenticate` header
 //! (RFC 6750, section 3).
 
-/// The most scopes that are read, and the longest one in bytes.
+/// The largest number of scopes that are read, and the length of the longest one in bytes.
 const MOST: usize = 20;
 const LONGEST: usize = 200;
 
-/// Returns the scopes that are missing, where a challenge says that some are.
+/// Returns the missing scopes, if a challenge names any.
 pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     if parameter(challenge, "error")? != "insufficient_scope" {
         return None;
@@ -25,7 +25,7 @@ fn is_scope(text: &str) -> bool {
     text.len() <= LONGEST && text.bytes().all(may_stand)
 }
 
-/// A parameter of the challenge, quoted or not.
+/// Returns a parameter of the challenge, quoted or not.
 pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
     let (_scheme, mut rest) = challenge.trim().split_once(' ')?;
     loop {

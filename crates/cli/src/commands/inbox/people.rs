@@ -10,7 +10,7 @@ use super::{PeopleCommand, note_all, unwritable};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// Lists people, or releases one from their subject. Gateways see it at the next request.
+/// Lists people, or releases one from their subject. Gateways apply it from the next request on.
 pub(super) async fn run(
     folder: &StateFolder,
     act: Option<&PeopleCommand>,

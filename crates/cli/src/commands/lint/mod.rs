@@ -1,5 +1,5 @@
-//! `mcp-elicit lint`: is this question legal, clear and safe? The findings are core's; here they are shown in the
-//! source.
+//! `mcp-elicit lint`: checks that a question is legal, clear and safe. The core library finds the defects; this module
+//! shows them in the source.
 
 mod locate;
 mod show;

@@ -1,4 +1,4 @@
-//! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about every call in the audit.
+//! `rules simulate`: the decision about one call, made by the gateway's own code, or about every call in the audit.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ struct CallInput<'a> {
     now: Option<Timestamp>,
 }
 
-/// Reads a member that is there: `null` is a value, as it is in a gateway.
+/// Reads a member that is present: `null` is a value, as in a gateway.
 fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
@@ -181,7 +181,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             "write its members by name, in an object: see `mcp-elicit rules simulate --help`.",
         ));
     }
-    // The error names the member and the place, and no value.
+    // The error names the member and the place, and contains no value.
     let mut input: CallInput<'_> = serde_json::from_str(&text).map_err(|error| {
         Failure::usage("the call cannot be read")
             .because(error)
@@ -239,7 +239,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the part of a call that is a list where an object is meant, whose values would be taken for members in their order.
+/// Returns the part of a call that is a list instead of an object; its values would be taken for members in order.
 fn part_in_order(call: &str) -> Option<String> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let is_list = |text: &str| text.trim_start().starts_with('[');
@@ -268,7 +268,7 @@ const KINDS: [&str; 6] = [
 ];
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-/// Refuses words that no question of a server has.
+/// Rejects words that no server's question has.
 fn check_words(question: &QuestionFacts) -> Result<(), Failure> {
     let fields = question.fields.values();
     let words = fields.flat_map(|field| {

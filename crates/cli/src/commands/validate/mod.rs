@@ -1,4 +1,4 @@
-//! `mcp-elicit validate`: does this content answer this schema? The verdicts are core's.
+//! `mcp-elicit validate`: checks that content answers a schema. The core library decides.
 
 mod batch;
 mod verdict;
