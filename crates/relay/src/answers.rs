@@ -53,9 +53,15 @@ impl Relay {
             .unwrap_or(StreamId::SESSION)
     }
 
-    /// The client answered: the record decides whether it was the first.
-    pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
-        if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
+    /// The client answered, in this reply where the server may have it as it is: the record decides whether it was the first.
+    pub(crate) fn client_answered(
+        &mut self,
+        key: AskId,
+        outcome: Outcome,
+        reply: Option<ClientReply>,
+    ) {
+        let ask = self.asks.get_mut(key);
+        if let Some(record) = ask.and_then(|ask| ask.submit(reply)) {
             self.effects.push(Effect::Submit {
                 question: key,
                 record,

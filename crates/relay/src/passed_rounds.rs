@@ -203,7 +203,7 @@ impl Relay {
             self.drop_question(key, Ending::CallEnded);
         }
         for (key, reply) in answers {
-            self.client_answered(key, reply);
+            self.client_answered(key, reply, None);
         }
         if !answered.is_empty() {
             self.begin_delivery(answered);

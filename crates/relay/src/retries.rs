@@ -160,10 +160,9 @@ impl Relay {
             call.recount();
         }
         for (question, outcome) in right {
-            if let Some(question) = self.asks.get_mut(question) {
-                question.keep_retry_reply(&outcome, &responses);
-            }
-            self.client_answered(question, outcome);
+            let ask = self.asks.get(question);
+            let reply = ask.and_then(|ask| ask.reply_in_retry(&outcome, &responses));
+            self.client_answered(question, outcome, reply);
         }
         for (question, refusal, reason) in wrong {
             let again = self.asks.get_mut(question);
@@ -247,10 +246,8 @@ impl Relay {
         };
         match self.answer_for(key, entry, responses) {
             Ok(Some(outcome)) => {
-                if let Some(question) = self.asks.get_mut(key) {
-                    question.keep_retry_reply(&outcome, responses);
-                }
-                self.client_answered(key, outcome);
+                let reply = question.reply_in_retry(&outcome, responses);
+                self.client_answered(key, outcome, reply);
                 true
             }
             Err(UnusableReply::Wrong { reason, .. }) => {

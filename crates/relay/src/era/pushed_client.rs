@@ -211,8 +211,7 @@ impl Relay {
                 let reply = (!dropped).then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
-                question.set_client_reply(reply);
-                self.client_answered(key, outcome);
+                self.client_answered(key, outcome, reply);
             }
             Err(UnusableReply::Wrong { refusal, reason }) => {
                 if question.was_wrong(reason) {
