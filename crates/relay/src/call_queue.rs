@@ -32,8 +32,8 @@ impl Relay {
         let others = self.others_of(Some(key), rule);
         let shown = self.shown_by_client();
         let turn = self.turns.turn_of(rule, kind, &target, shown, others);
-        if let (Turn::Own | Turn::Shared, Some(call)) = (turn, self.calls.get_mut(key)) {
-            call.set_turn(turn == Turn::Own);
+        if let (Turn::Own, Some(call)) = (turn, self.calls.get_mut(key)) {
+            call.begin_turn();
         }
         turn == Turn::Waits
     }
@@ -162,8 +162,8 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
             return false;
         };
-        if let Turn::Own | Turn::Shared = turn {
-            call.set_turn(turn == Turn::Own);
+        if turn == Turn::Own {
+            call.begin_turn();
         }
         if self.stops_at_its_turn(now, key) {
             return false;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::call_start::{Carried, Start};
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::parts::calls::{self, Call};
+use crate::parts::calls::{self, AskingCall, Call, CallProgress, Request};
 use crate::parts::client_waits::is_timeout;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
@@ -135,27 +135,33 @@ impl Relay {
             }
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
-        let mut call = Call::new(permit, frame.at(), frame.stream(), id.clone(), kind);
-        call.set_capability(capability);
-        call.rounds_mut().set_retry_answers(carried.into_answers());
-        call.set_log_level(self.requested_log_level(*frame));
-        call.set_lists_tools(frame.method() == Some("tools/list"));
-        call.set_lists_tasks(frame.method() == Some("tasks/list"));
-        if let Some(other) = self.other_id_at_server(&id) {
-            // Another client's request, or an earlier one still at work, has this id, or one of the gateway's own may.
-            call.set_upstream_id(other);
-            if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
-                sent = Cow::Owned(envelope.with_id(call.upstream_id()));
+        let log_level = self.requested_log_level(*frame);
+        let other = self.other_id_at_server(&id);
+        if let Some(other) = &other
+            && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
+        {
+            // Another client's request, or an earlier one still at work, has its id, or one of the gateway's own may.
+            sent = Cow::Owned(envelope.with_id(other));
+        }
+        let progress = if self.settings.client_streams {
+            self.give_token(&mut sent, *frame)
+        } else {
+            CallProgress::default()
+        };
+        let request = match kind {
+            Some(kind) => {
+                let kept = AskingCall::new(kind, frame.bytes_of(&sent), capability);
+                Request::Call(kept.with_digest(frame.digest()))
             }
+            None => Request::without_questions(frame.method()),
+        };
+        let mut call = Call::new(permit, frame.at(), frame.stream(), id, request)
+            .with_retry_answers(carried.into_answers())
+            .with_log_level(log_level)
+            .with_progress(progress);
+        if let Some(other) = other {
+            call = call.with_upstream_id(other);
         }
-        if self.settings.client_streams {
-            call = self.give_token(call, &mut sent, *frame);
-        }
-        if kind.is_some() {
-            call.keep(frame.bytes_of(&sent));
-            call.set_digest(frame.digest());
-        }
-        call.recount();
         let Some(key) = self.calls.insert(call) else {
             return self.reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
@@ -175,24 +181,24 @@ impl Relay {
     }
 
     /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
-    fn give_token(&mut self, call: Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> Call {
+    fn give_token(&mut self, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> CallProgress {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
             Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
                 .and_then(|index| calls::progress_token(Frame::of_text(changed, &index))),
         };
         let Some(token) = token else {
-            return call;
+            return CallProgress::default();
         };
         let Some(own) = self.other_token(&token) else {
-            return call.with_tokens(token.clone(), Some(token));
+            return CallProgress::with_tokens(token.clone(), Some(token));
         };
         let changed = with_token(sent, &own);
         let upstream = changed.is_some().then_some(own);
         if let Some(changed) = changed {
             *sent = Cow::Owned(changed);
         }
-        call.with_tokens(token, upstream)
+        CallProgress::with_tokens(token, upstream)
     }
 
     pub(crate) fn client_notification(

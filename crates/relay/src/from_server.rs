@@ -471,9 +471,7 @@ impl Relay {
         let approval = self.approvals.forget(key);
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
-        if call.is_queued() {
-            self.turns.queue_mut().remove(key);
-        }
+        self.turns.queue_mut().remove(key);
         self.round_states.remove_call(key);
         if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
             self.timers.cancel_call(key);

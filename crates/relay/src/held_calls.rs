@@ -25,10 +25,12 @@ impl Relay {
     /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
     /// where it does not.
     pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
-        let Some(call) = self.calls.get(key).filter(|call| call.waits_for_person()) else {
+        let call = self.calls.get(key);
+        let waits = call.and_then(|call| Some((call.waits_for_person_since()?, call.is_queued())));
+        let Some((since, queued)) = waits else {
             return false;
         };
-        let (waited, queued) = (now.since(call.came_at()), call.is_queued());
+        let waited = now.since(since);
         let client = self.client.info().unwrap_or_default();
         self.settings.client_waits.learn(client, waited);
         if queued {

@@ -2,10 +2,10 @@
 //! result, or follows the call that is still at work, in whatever session of the same caller.
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{Frame, FrameIndex, Id};
+use mcp_elicit_core::wire::{Capability, Frame, FrameIndex, Id};
 
 use crate::parts::call_budget::Permit;
-use crate::parts::calls::{self, Call};
+use crate::parts::calls::{self, AskingCall, Call, Request};
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
     Timestamp,
@@ -112,9 +112,8 @@ impl Relay {
         kind: CallKind,
         text: Bytes,
     ) -> CallId {
-        let mut call = Call::new(permit, now, stream, id, Some(kind));
-        call.set_upstream_id(self.new_id());
-        call.keep(text);
+        let request = Request::Call(AskingCall::new(kind, text, Capability::NONE));
+        let call = Call::new(permit, now, stream, id, request).with_upstream_id(self.new_id());
         self.calls.insert_unsent(call)
     }
 

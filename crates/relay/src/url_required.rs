@@ -95,13 +95,12 @@ impl Relay {
             return ServerForward::Handled;
         };
         let demand = UrlDemand::new(&required);
-        if call.rounds().url_demand() == Some(&demand) {
+        if !call.rounds_mut().demands_urls(demand) {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.rounds_mut().set_url_demand(demand);
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);

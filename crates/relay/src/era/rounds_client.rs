@@ -353,10 +353,7 @@ impl Relay {
         let capability = meta.capability(REVISION);
         let rounds = self.client.answers_with_retries();
         if let Some(call) = self.calls.get_mut(key) {
-            call.progress_mut().set_token(meta.progress_token());
-            if rounds {
-                call.set_capability(capability);
-            }
+            call.made_again(meta.progress_token(), rounds.then_some(capability));
         }
     }
 }

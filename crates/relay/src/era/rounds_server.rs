@@ -308,6 +308,9 @@ impl Relay {
     /// The call is made again, where the rules in force do not refuse it: with the answers of its round, or as it was after its links
     /// were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
+        if self.calls.get(key).is_none_or(Call::is_finished) {
+            return;
+        }
         if self.refuse_again(now, key) {
             return;
         }

@@ -5,6 +5,7 @@
 //! | `call` | one request: who waits for it, and how far the server is with it |
 //! | `call_progress` | the tokens under which progress is reported |
 //! | `call_rounds` | the rounds that the server has asked in it |
+//! | `request` | the request that it was made with, where questions may come up in it |
 //! | `index` | the calls by the names under which frames mean them |
 //! | `summary` | the thing that it calls, read out of the request |
 
@@ -12,6 +13,7 @@ mod call;
 mod call_progress;
 mod call_rounds;
 mod index;
+mod request;
 mod summary;
 
 use std::collections::HashMap;
@@ -23,7 +25,9 @@ use rustc_hash::FxHashMap;
 use crate::parts::call_budget::CallBudget;
 use crate::{CallId, CallSummary, StreamId, Timestamp};
 pub(crate) use call::Call;
+pub(crate) use call_progress::CallProgress;
 use index::CallIndex;
+pub(crate) use request::{AskingCall, Request};
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests on their way.
@@ -57,7 +61,8 @@ impl Calls {
     }
 
     /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
-    pub(crate) fn insert(&mut self, call: Call) -> Option<CallId> {
+    pub(crate) fn insert(&mut self, mut call: Call) -> Option<CallId> {
+        call.recount();
         let key = CallId(self.last + 1);
         match self.by_upstream.entry(call.upstream_id().clone()) {
             Entry::Occupied(_) => return None,
@@ -72,6 +77,7 @@ impl Calls {
     /// Takes a call in of which the server knows nothing.
     pub(crate) fn insert_unsent(&mut self, mut call: Call) -> CallId {
         call.end_upstream();
+        call.recount();
         self.last += 1;
         let key = CallId(self.last);
         self.index.add(key, &call);
@@ -88,8 +94,11 @@ impl Calls {
     }
 
     pub(crate) fn remove(&mut self, key: CallId) -> Option<Call> {
-        self.end_upstream(key);
         let call = self.by_key.remove(&key)?;
+        if call.has_upstream_id() {
+            self.ended += u64::from(call.kind().is_some());
+            self.by_upstream.remove(call.upstream_id());
+        }
         self.index.remove(key, &call);
         Some(call)
     }
@@ -140,7 +149,7 @@ impl Calls {
             return false;
         };
         free.insert(key);
-        call.set_upstream_id(id);
+        call.sent_again(id);
         true
     }
 
