@@ -43,7 +43,7 @@ impl Relay {
             request_id: Some(id.clone()),
             reason: Some("answered elsewhere".to_owned()),
         };
-        self.tell_client(stream, notice.to_message(), false);
+        self.effects.tell_client(stream, notice.to_message(), false);
     }
 
     fn stream_of(&self, key: AskId) -> StreamId {
@@ -210,7 +210,7 @@ impl Relay {
         refusal: &ErrorResponse,
     ) {
         match (ask.origin(), ask.call()) {
-            (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
+            (Origin::Pushed { id }, _) => self.effects.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
             (Origin::PassedRound { round, .. }, call) => {
                 self.retry_fails(*round, refusal);
@@ -239,7 +239,7 @@ impl Relay {
                 request_id: Some(id.clone()),
                 reason: None,
             };
-            self.tell_client(stream, notice.to_message(), false);
+            self.effects.tell_client(stream, notice.to_message(), false);
         }
         if let Some(record) = question.record().filter(|_| tell) {
             let record = record.to_owned();
@@ -269,7 +269,7 @@ impl Relay {
             {
                 let revision = self.server.revision_or_latest();
                 let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
-                self.tell_server(refusal.to_response(&id), None);
+                self.effects.tell_server(refusal.to_response(&id), None);
             }
         }
     }

@@ -57,7 +57,7 @@ impl Relay {
             }
         };
         self.server = Server::probing(probe);
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
     }
 
     /// Takes the server's answer to an opening; gives it back when it is none.
@@ -134,14 +134,15 @@ impl Relay {
             {
                 // The server has refused the client's own, and says so.
                 let frame = self.refused_opening(asked, probe.refusal());
-                self.tell_client(*stream, frame, true);
+                self.effects.tell_client(*stream, frame, true);
                 ServerForward::Handled
             }
             (_, step) => {
                 if step == ProbeRequest::Initialize
                     && !matches!(probe.opening(), Opening::Initialize { .. })
                 {
-                    self.tell_server(message::notification(method::INITIALIZED, None), None);
+                    self.effects
+                        .tell_server(message::notification(method::INITIALIZED, None), None);
                 }
                 self.answer_opening(probe.opening().clone());
                 ServerForward::Handled
@@ -174,7 +175,7 @@ impl Relay {
                 let frame = self.initialize_at(&id, &params, revision);
                 probe.ask_older(id);
                 self.server = Server::probing(probe);
-                self.tell_server(frame, None);
+                self.effects.tell_server(frame, None);
             }
             AfterRefusal::Wait(probe) => {
                 let at = now.after(self.settings.probe);
@@ -199,7 +200,7 @@ impl Relay {
         match opening {
             Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
                 let frame = self.refused_opening(&id, error);
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
             Opening::Request => {}
         }
@@ -259,7 +260,7 @@ impl Relay {
         {
             let frame = ErrorResponse::new(-32603, why).to_response(id);
             let stream = *stream;
-            self.tell_client(stream, frame, true);
+            self.effects.tell_client(stream, frame, true);
         }
     }
 }

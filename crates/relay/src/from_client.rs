@@ -271,7 +271,7 @@ impl Relay {
             params.and_then(|params| members::Members::read(params, "params").ok())
         {
             let params = params.with("requestId", Some(&own));
-            self.tell_server(
+            self.effects.tell_server(
                 message::notification(method::CANCELLED, Some(&params)),
                 None,
             );
@@ -295,7 +295,8 @@ impl Relay {
             None => ClientForward::Handled,
             Some(servers) if servers == id => ClientForward::AsIs(None),
             Some(servers) => {
-                self.tell_server(frame_edit::with_id(frame.text(), &servers), None);
+                self.effects
+                    .tell_server(frame_edit::with_id(frame.text(), &servers), None);
                 ClientForward::Handled
             }
         }
@@ -335,7 +336,7 @@ impl Relay {
             request_id: Some(id),
             reason: None,
         };
-        self.tell_server(notice.to_message(), None);
+        self.effects.tell_server(notice.to_message(), None);
     }
 
     /// A request is refused; other frames have nobody to tell.
@@ -356,7 +357,8 @@ impl Relay {
         refusal: &ErrorResponse,
     ) {
         if let Some(id) = frame.id() {
-            self.tell_client(stream, refusal.to_response(&id), true);
+            self.effects
+                .tell_client(stream, refusal.to_response(&id), true);
         }
     }
 
@@ -391,7 +393,8 @@ impl Relay {
         why: &str,
     ) -> ClientForward {
         let error = members::raw_value(&json!({"code": code, "message": why}));
-        self.tell_client(stream, message::error(id, &error), true);
+        self.effects
+            .tell_client(stream, message::error(id, &error), true);
         ClientForward::Handled
     }
 }

@@ -44,7 +44,7 @@ impl Relay {
         if method::is_like_create(method) || (is_judged && names_questions(frame)) {
             // A client that is not strict may take it for a question, which nobody has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
-            self.tell_server(refusal.to_response(&id), None);
+            self.effects.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
         if self.answer_for_client(&id, method) {
@@ -52,7 +52,8 @@ impl Relay {
         }
         if self.server_requests.is_full() {
             let why = "too many requests wait for the client";
-            self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
             return ServerForward::Handled;
         }
         let other = self.other_id_at_client(&id);
@@ -72,7 +73,7 @@ impl Relay {
         let ServerForward::AsIs { stream, last } = self.forward_in_session(via) else {
             return;
         };
-        self.tell_client(stream, frame, last);
+        self.effects.tell_client(stream, frame, last);
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
@@ -88,7 +89,8 @@ impl Relay {
         };
         if frame::has_method(bytes) {
             // A request of the server, whose ids are its own.
-            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         } else if let Some(probe) = self.probe_ended(&id) {
             self.opening_ids.answered(&id);
             let forward = self.probe_refused(now, probe, None);
@@ -104,7 +106,8 @@ impl Relay {
             self.calls.end_upstream(key);
             self.fail(now, key, &ErrorResponse::new(-32603, why));
         } else {
-            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         }
         self.next_turns(now);
         ServerForward::Handled
@@ -210,7 +213,7 @@ impl Relay {
             };
         }
         if let Some(place) = frame.member_range(FramePart::Params, "progressToken") {
-            self.tell_client(
+            self.effects.tell_client(
                 stream,
                 frame_edit::spliced(frame.text(), &place, wanted.as_json()),
                 false,
@@ -404,7 +407,7 @@ impl Relay {
             (translated, _) => {
                 let frame =
                     frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
                 ServerForward::Handled
             }
         }
@@ -416,7 +419,7 @@ impl Relay {
             && let ServerForward::AsIs { stream, last } =
                 self.finish(now, key, Frame::of_text(&text, &index))
         {
-            self.tell_client(stream, text, last);
+            self.effects.tell_client(stream, text, last);
         }
         ServerForward::Handled
     }
@@ -430,7 +433,7 @@ impl Relay {
         if let Some(index) = FrameIndex::at(text.as_bytes()) {
             let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
             let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.tell_client(stream, frame, true);
+            self.effects.tell_client(stream, frame, true);
         }
         self.remove_call(key);
     }
@@ -445,7 +448,7 @@ impl Relay {
         let frame = refusal.to_response(call.client_id());
         if let Some(stream) = call.stream() {
             self.remove_call(key);
-            self.tell_client(stream, frame, true);
+            self.effects.tell_client(stream, frame, true);
             return;
         }
         self.remember_given_up(key);
@@ -453,7 +456,7 @@ impl Relay {
         self.finish_unattended(key, frame);
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));
-        self.drop_call(key);
+        self.effects.push(Effect::DropCall { call: key });
     }
 
     /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
@@ -495,7 +498,7 @@ impl Relay {
     pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
         self.end_questions_of(now, key, Ending::CallEnded);
         if self.remove_call(key).is_some() {
-            self.drop_call(key);
+            self.effects.push(Effect::DropCall { call: key });
         }
     }
 

@@ -50,13 +50,13 @@ impl Relay {
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
             let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
             self.opening_ids.note(id);
-            self.tell_server(newest, None);
+            self.effects.tell_server(newest, None);
             return ClientForward::Handled;
         }
         self.server = Server::probing(probe);
         if is_own {
             let same = self.initialize_at(&id, params, spoken);
-            self.tell_server(same, None);
+            self.effects.tell_server(same, None);
             return ClientForward::Handled;
         }
         self.opening_ids.note(id);
@@ -149,7 +149,8 @@ impl Relay {
     fn send_changed(&mut self, frame: Frame<'_>, params: &RawValue) -> ClientForward {
         match frame.range(FramePart::Params) {
             Some(range) => {
-                self.tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
+                self.effects
+                    .tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
                 ClientForward::Handled
             }
             None => ClientForward::AsIs(None),
@@ -162,7 +163,8 @@ impl Relay {
         }
         for (stream, waited) in self.early_requests.take() {
             if let ClientForward::AsIs(call) = self.client_frame(now, stream, &waited) {
-                self.tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
+                self.effects
+                    .tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
             }
         }
     }

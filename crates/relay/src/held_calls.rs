@@ -9,7 +9,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
 use crate::parts::asks::Ask;
 use crate::parts::calls::Call;
-use crate::{AskId, AskedVia, CallId, ClientFrame, Relay, Timer, Timestamp};
+use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, Timer, Timestamp};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
@@ -118,7 +118,7 @@ impl Relay {
             total: None,
             message: Some(text),
         };
-        self.tell_client(stream, sign.to_message(), false);
+        self.effects.tell_client(stream, sign.to_message(), false);
         self.holds.keep_alive_again(now, key, &mut self.timers);
     }
 
@@ -153,7 +153,7 @@ impl Relay {
             self.end_in_time(now, key);
         }
         self.detach(key);
-        self.tell_client(stream, frame, true);
+        self.effects.tell_client(stream, frame, true);
     }
 
     /// Every held call is handed back at once, to be made again by the same caller.
@@ -198,7 +198,7 @@ impl Relay {
                 self.end_hold(key);
                 self.turns.queue_mut().leave(key);
                 self.calls.detach(key);
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
         }
     }
@@ -213,7 +213,7 @@ impl Relay {
                 && let Some(call) = self.calls.get(key)
             {
                 let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
         }
         self.reject_waiting(&format!("was left: {what}"));
@@ -245,7 +245,7 @@ impl Relay {
             return;
         }
         self.timers.cancel(Timer::DropUnattended(key));
-        self.drop_call(key);
+        self.effects.push(Effect::DropCall { call: key });
         if self.calls.get(key).is_some_and(Call::is_finished) {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {

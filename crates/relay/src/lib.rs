@@ -420,12 +420,4 @@ impl Relay {
     pub fn server_revision(&self) -> Option<Revision> {
         self.server.revision()
     }
-
-    fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
-        self.effects.send_to_client(stream, frame, last);
-    }
-
-    fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        self.effects.send_to_server(frame, call, None);
-    }
 }

@@ -35,7 +35,7 @@ impl Relay {
         let id = self.new_id();
         let params = members::raw_value(&json!({"level": level.name()}));
         let frame = message::request(&id, "logging/setLevel", Some(&params));
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
     }
 
     /// A pushed client sets the level of its session, in which a rounds server is told it with each request.
@@ -49,12 +49,14 @@ impl Relay {
         let Some(level) = level.and_then(LogLevel::read) else {
             let why = "`level` must be one of the levels of RFC 5424, in lower case";
             let refusal = frame_edit::ErrorResponse::new(-32602, why);
-            self.tell_client(stream, refusal.to_response(id), true);
+            self.effects
+                .tell_client(stream, refusal.to_response(id), true);
             return ClientForward::Handled;
         };
         self.log_levels.set_client(level);
         let nothing = members::raw_value(&json!({}));
-        self.tell_client(stream, message::result(id, &nothing), true);
+        self.effects
+            .tell_client(stream, message::result(id, &nothing), true);
         ClientForward::Handled
     }
 
@@ -91,7 +93,8 @@ impl Relay {
             };
         }
         for stream in streams {
-            self.tell_client(stream, frame.text().to_owned(), false);
+            self.effects
+                .tell_client(stream, frame.text().to_owned(), false);
         }
         ServerForward::Handled
     }

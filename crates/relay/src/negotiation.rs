@@ -35,7 +35,7 @@ impl Relay {
             Opening::Discover { stream, id } => (stream, id, self.server.discover_result()),
         };
         let frame = message::result(&id, &members::raw_value(&result));
-        self.tell_client(stream, frame, true);
+        self.effects.tell_client(stream, frame, true);
     }
 
     /// Returns what the gateway declares to the server for this client.

@@ -120,7 +120,7 @@ impl Relay {
         };
         let frame = Frame::of_text(&text, &index);
         if let ServerForward::AsIs { stream, last } = self.finish(now, key, frame) {
-            self.tell_client(stream, text, last);
+            self.effects.tell_client(stream, text, last);
         }
         state
     }
@@ -248,7 +248,7 @@ impl Relay {
             return self.reject(frame, &ErrorResponse::new(-32603, why));
         };
         self.passed_rounds.sent(round, state);
-        self.tell_client(frame.stream(), again, true);
+        self.effects.tell_client(frame.stream(), again, true);
         ClientForward::Handled
     }
 

@@ -40,7 +40,8 @@ impl Relay {
             return false;
         };
         self.round_states.present(state, key);
-        self.tell_client(frame.stream(), message::result(&id, &result), true);
+        self.effects
+            .tell_client(frame.stream(), message::result(&id, &result), true);
         true
     }
 }

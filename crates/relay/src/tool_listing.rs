@@ -36,7 +36,7 @@ impl Relay {
         }
         let params = members::raw_value(&params);
         let frame = message::request(&id, "tools/list", Some(&params));
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
         id
     }
 

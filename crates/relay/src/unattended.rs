@@ -59,7 +59,7 @@ impl Relay {
         if found == FoundCall::Nothing {
             drop(permit);
             if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
-                self.tell_server(text.to_owned(), call);
+                self.effects.tell_server(text.to_owned(), call);
             }
         } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
             match found {
@@ -170,10 +170,5 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.finish(response);
         }
-    }
-
-    /// The call is waited for again here, or has ended: the record is told.
-    pub(crate) fn drop_call(&mut self, key: CallId) {
-        self.effects.push(Effect::DropCall { call: key });
     }
 }

@@ -210,7 +210,7 @@ impl Relay {
                 error.to_response(&client.id)
             }
         };
-        self.tell_client(client.stream, said, true);
+        self.effects.tell_client(client.stream, said, true);
     }
 
     /// The call waits here until people have approved it; the server knows nothing of it.
@@ -263,7 +263,8 @@ impl Relay {
     pub(crate) fn approval_refused(&mut self, key: CallId, refusal: &ErrorResponse) {
         let call = self.remove_call(key);
         if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
-            self.tell_client(client.stream, refusal.to_response(&client.id), true);
+            self.effects
+                .tell_client(client.stream, refusal.to_response(&client.id), true);
         }
     }
 

@@ -178,7 +178,8 @@ impl Relay {
             return;
         };
         self.asks.shown_in_dialog(key, &id);
-        self.tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
+        self.effects
+            .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
     /// A client of this era answered a question.
@@ -243,7 +244,7 @@ impl Relay {
             });
         if let Some(id) = server_id {
             self.drop_question(key, Ending::ClientFailed);
-            self.tell_server(with_same_id(frame, &id), None);
+            self.effects.tell_server(with_same_id(frame, &id), None);
         } else {
             self.question_fails(
                 now,
@@ -275,7 +276,7 @@ impl Relay {
         let request = serde_json::from_str::<&RawValue>(raw).ok()?;
         let params = members::member(request, "params");
         let id = self.new_id();
-        self.tell_client(
+        self.effects.tell_client(
             stream.unwrap_or(StreamId::SESSION),
             message::request(&id, method, params),
             false,

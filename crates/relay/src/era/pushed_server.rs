@@ -138,7 +138,7 @@ impl Relay {
                 )
             });
         if let Err(refusal) = asked {
-            self.tell_server(refusal.to_response(id), None);
+            self.effects.tell_server(refusal.to_response(id), None);
         }
     }
 

@@ -101,7 +101,7 @@ impl Relay {
             let why = format!("the client speaks {REVISION}, which has no pushed `{method}`");
             ErrorResponse::new(-32601, why).to_response(id)
         };
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
         true
     }
 
@@ -187,7 +187,8 @@ impl Relay {
         // The same call made again from its first round finds these questions.
         self.leave_unattended(key);
         self.end_at_client(now, key);
-        self.tell_client(stream, message::result(&client_id, &result), true);
+        self.effects
+            .tell_client(stream, message::result(&client_id, &result), true);
     }
 
     /// Ends a call in time whose client has a round without a question that could end it.

@@ -359,7 +359,7 @@ impl Relay {
             "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
             "ping" => {
                 // It does not exist there: the session is the gateway's.
-                self.tell_client(
+                self.effects.tell_client(
                     frame.stream(),
                     message::result(&id, &members::raw_value(&json!({}))),
                     true,
@@ -371,7 +371,7 @@ impl Relay {
                     "the server speaks {}, which has no `{method}`",
                     Revision::V2026_07_28
                 );
-                self.tell_client(
+                self.effects.tell_client(
                     frame.stream(),
                     ErrorResponse::new(-32601, why).to_response(&id),
                     true,

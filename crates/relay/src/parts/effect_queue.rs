@@ -26,13 +26,18 @@ impl EffectQueue {
     }
 
     /// Adds a frame for the client; `last` where it answers the request that opened the stream.
-    pub(crate) fn send_to_client(&mut self, stream: StreamId, frame: String, last: bool) {
+    pub(crate) fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {
             stream,
             frame,
             last,
         };
         self.push(frame);
+    }
+
+    /// Adds a frame for the server, with the call that it starts.
+    pub(crate) fn tell_server(&mut self, frame: String, call: Option<CallId>) {
+        self.send_to_server(frame, call, None);
     }
 
     /// Adds a frame for the server, with the call that it starts and the answers that it carries.
