@@ -1,7 +1,7 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{
     Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method,
@@ -9,15 +9,14 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 
 use crate::asking_frames::{
-    asks_in_result, asks_in_rounds, begins_task, names_questions, resembles_question, wants_links,
+    asks_in_result, asks_in_rounds, names_questions, resembles_question, wants_links,
 };
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_client::OTHER_SPELLING;
 use crate::parts::asks::Origin;
-use crate::parts::calls::Call;
 use crate::parts::past_calls::PastCalls;
-use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
+use crate::{CallId, Ending, Relay, ServerForward, StreamId, Timestamp};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     stream: StreamId::SESSION,
@@ -60,7 +59,7 @@ impl Relay {
         let shown = other.clone().unwrap_or_else(|| id.clone());
         self.server_requests.open(shown, id);
         match other {
-            None => self.forward_in_session(via),
+            None => self.calls.forward_in_session(via),
             Some(other) => {
                 self.tell_in_session(via, frame_edit::with_id(frame.text(), &other));
                 ServerForward::Handled
@@ -70,7 +69,7 @@ impl Relay {
 
     /// Tells the client this on the stream of the call it came with, or on the session's.
     fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
-        let ServerForward::AsIs { stream, last } = self.forward_in_session(via) else {
+        let ServerForward::AsIs { stream, last } = self.calls.forward_in_session(via) else {
             return;
         };
         self.effects.tell_client(stream, frame, last);
@@ -113,17 +112,6 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// To the stream of the call it came with, or to the session's.
-    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
-        let stream = via
-            .and_then(|key| self.calls.get(key))
-            .and_then(Call::stream);
-        ServerForward::AsIs {
-            stream: stream.unwrap_or(StreamId::SESSION),
-            last: false,
-        }
-    }
-
     pub(crate) fn server_notification(
         &mut self,
         now: Timestamp,
@@ -157,14 +145,14 @@ impl Relay {
             ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
-                self.forward_in_session(via)
+                self.calls.forward_in_session(via)
             }
             _ if resembles_question(method) => {
                 // A client that is not strict may take it for a question, which nobody has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
-            _ => self.forward_in_session(via),
+            _ => self.calls.forward_in_session(via),
         }
     }
 
@@ -176,7 +164,7 @@ impl Relay {
         params: &RawValue,
     ) -> ServerForward {
         if self.judge_status(now, params).is_ok() {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         }
         tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
         ServerForward::Handled
@@ -194,7 +182,7 @@ impl Relay {
             .as_ref()
             .and_then(|token| self.calls.by_upstream_token(token))
         else {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         };
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
@@ -229,7 +217,7 @@ impl Relay {
             reason,
         }) = Cancelled::parse(params)
         else {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         };
         if let Some(key) = self.asks.by_server_id(&id) {
             self.drop_question(key, Ending::WithdrawnByServer);
@@ -244,7 +232,7 @@ impl Relay {
             }
             // The client may know a question, or another request, by the id of one that has ended.
             None if !self.is_free_at_client(&id) => ServerForward::Handled,
-            Some(_) | None => self.forward_in_session(via),
+            Some(_) | None => self.calls.forward_in_session(via),
         }
     }
 
@@ -367,141 +355,6 @@ impl Relay {
         Some(required)
     }
 
-    /// The server is done with a call: the client gets the answer, now or when it comes for it.
-    pub(crate) fn finish(
-        &mut self,
-        now: Timestamp,
-        key: CallId,
-        frame: Frame<'_>,
-    ) -> ServerForward {
-        if let Some(text) = self.approvals.added_to(key, frame) {
-            self.approvals.forget(key);
-            return self.finish_with(now, key, text);
-        }
-        self.calls.end_upstream(key);
-        if self.became_task(key, frame) {
-            self.remember_task(key, frame);
-        }
-        self.turn_ends(key);
-        self.end_questions_of(now, key, Ending::CallEnded);
-        let Some(call) = self.calls.get_mut(key) else {
-            return ServerForward::Handled;
-        };
-        let Some(stream) = call.stream() else {
-            self.keep_result(now, key, frame.text().to_owned());
-            return ServerForward::Handled;
-        };
-        let lists_tools = call.lists_tools();
-        if lists_tools && let Some(result) = frame.result() {
-            self.learn_tools(result);
-        }
-        let Some(call) = self.calls.get(key) else {
-            return ServerForward::Handled;
-        };
-        let same_id = call.client_id().as_json() == call.upstream_id().as_json();
-        let client_id = call.client_id().clone();
-        let translated = self.in_clients_era(key, frame);
-        self.remove_call(key);
-        match (translated, same_id) {
-            (None, true) => ServerForward::AsIs { stream, last: true },
-            (translated, _) => {
-                let frame =
-                    frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
-                self.effects.tell_client(stream, frame, true);
-                ServerForward::Handled
-            }
-        }
-    }
-
-    /// The server is done with a call, and the client gets this text for its answer.
-    fn finish_with(&mut self, now: Timestamp, key: CallId, text: String) -> ServerForward {
-        if let Some(index) = FrameIndex::at(text.as_bytes())
-            && let ServerForward::AsIs { stream, last } =
-                self.finish(now, key, Frame::of_text(&text, &index))
-        {
-            self.effects.tell_client(stream, text, last);
-        }
-        ServerForward::Handled
-    }
-
-    /// The answer that a call brought while nobody waited goes to who waits now.
-    pub(crate) fn deliver_finished(&mut self, key: CallId) {
-        let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
-        else {
-            return;
-        };
-        if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
-            let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.effects.tell_client(stream, frame, true);
-        }
-        self.remove_call(key);
-    }
-
-    /// The call ends with an error of the gateway's own.
-    pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
-        self.end_questions_of(now, key, Ending::CallEnded);
-        self.keep_undelivered(key);
-        let Some(call) = self.calls.get(key) else {
-            return;
-        };
-        let frame = refusal.to_response(call.client_id());
-        if let Some(stream) = call.stream() {
-            self.remove_call(key);
-            self.effects.tell_client(stream, frame, true);
-            return;
-        }
-        self.remember_given_up(key);
-        self.calls.end_upstream(key);
-        self.finish_unattended(key, frame);
-        let at = now.after(self.settings.keep_results);
-        self.timers.set(at, Timer::DropUnattended(key));
-        self.effects.push(Effect::DropCall { call: key });
-    }
-
-    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
-    fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
-        let may_ask = |call: &Call| call.kind().is_some();
-        self.settings.decisions.is_some()
-            && self.server.pushes_questions_of_tasks()
-            && self.calls.get(key).is_some_and(may_ask)
-            && begins_task(frame)
-    }
-
-    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
-        self.keep_undelivered(key);
-        self.remember_given_up(key);
-        let approval = self.approvals.forget(key);
-        self.undelivered_approval(approval);
-        let call = self.calls.remove(key)?;
-        self.turns.queue_mut().remove(key);
-        self.round_states.remove_call(key);
-        if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
-            self.timers.cancel_call(key);
-            self.unattended.end_following(key);
-            self.unattended.remove(key);
-        }
-        Some(call)
-    }
-
-    /// Answers that the call was to bring to the server, and will not, are kept for the next one.
-    fn keep_undelivered(&mut self, key: CallId) {
-        let call = self.calls.get_mut(key);
-        let records = call.map(|call| call.rounds_mut().take_deliveries());
-        if let Some(records) = records.filter(|records| !records.is_empty()) {
-            let why = "the call ended before it could be made again".to_owned();
-            self.effects.push(Effect::DeliveryRefused { records, why });
-        }
-    }
-
-    /// Nobody came for what the call brought.
-    pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
-        self.end_questions_of(now, key, Ending::CallEnded);
-        if self.remove_call(key).is_some() {
-            self.effects.push(Effect::DropCall { call: key });
-        }
-    }
-
     /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
     pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
@@ -541,7 +394,7 @@ impl Relay {
         if is_whole && !self.client.knows_completion() {
             return ServerForward::Handled;
         }
-        self.forward_in_session(via)
+        self.calls.forward_in_session(via)
     }
 }
 

@@ -24,10 +24,11 @@
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
 //! | `call_start` | a request as it starts at the server, with what a retry carries |
 //! | `call_queue` | calls that wait for their turn with the server |
+//! | `call_endings` | a call ends: with a response, an error, or unattended |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `passed_rounds` | rounds that go to the client as the server wrote them, and their retries |
 //! | `new_asks` | a question is checked and recorded |
-//! | `attribution`, `past_calls` | the call that a pushed question is for; calls that have ended here and may still ask |
+//! | `reassignment` | questions that go over to another call when theirs ends |
 //! | `question_plan` | the decision about a question, by all calls that may have asked |
 //! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown |
@@ -45,7 +46,7 @@
 mod answers;
 mod approvals;
 mod asking_frames;
-mod attribution;
+mod call_endings;
 mod call_queue;
 mod call_start;
 mod connection_load;
@@ -67,8 +68,8 @@ mod negotiation;
 mod new_asks;
 mod parts;
 mod passed_rounds;
-mod past_calls;
 mod question_plan;
+mod reassignment;
 mod repeated_rounds;
 mod request_ids;
 mod retries;
@@ -204,7 +205,7 @@ impl Relay {
             approvals: Approvals::default(),
             limits: Limits::new(&settings),
             deliveries: Deliveries::default(),
-            round_states: RoundStates::new(seal),
+            round_states: RoundStates::new(seal, settings.open_for),
             passed_rounds: PassedRounds::default(),
             task_questions: TaskQuestions::default(),
             server_requests: ServerRequests::default(),

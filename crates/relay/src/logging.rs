@@ -66,7 +66,7 @@ impl Relay {
         let server_keeps_to_it = self.server.has_log_level_per_request();
         let one_way = via.is_some() || !self.settings.client_streams;
         if !self.client.has_log_level_per_request() || (server_keeps_to_it && one_way) {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         }
         let level = frame.member(FramePart::Params, "level");
         let Some(level) = level.and_then(LogLevel::read) else {

@@ -8,10 +8,10 @@ use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::Members;
 use serde_json::json;
 
-use crate::attribution::OTHERS;
 use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Attribution, NewAsk, Origin};
+use crate::parts::calls::OTHERS;
 use crate::question_plan::QuestionPlan;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};

@@ -171,7 +171,7 @@ impl Relay {
                 answered.push(key);
                 continue;
             }
-            match self.answer_for(key, &entry, responses) {
+            match question.reply_in(&entry, responses, self.client.revision()) {
                 Ok(Some(reply)) => {
                     let content = reply.answers().map(Answers::to_value);
                     let action = Value::from(reply.action().as_str());
@@ -238,7 +238,9 @@ impl Relay {
         let number = self.round_states.next_number();
         let id = frame.id();
         let server = self.passed_rounds.server_state(round);
-        let state = self.state_for(frame.at(), binding, number, records, server);
+        let state = self
+            .round_states
+            .seal_asking(frame.at(), binding, number, records, server);
         let sent = state.and_then(|state| {
             let again = self.passed_rounds.again(round, &state, &reasons)?;
             Some((with_id(&again, &id?), state))

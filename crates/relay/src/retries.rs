@@ -1,9 +1,7 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::{
-    Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
-};
+use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
 
 use crate::call_start::Carried;
 use crate::frame_edit::{self, ErrorResponse};
@@ -191,7 +189,7 @@ impl Relay {
         let undeclared = |ask: &&Ask| ask.is_open() && !declared.has(ask.request().mode());
         let mode = left.find(undeclared)?.request().mode();
         let fault = PeerFault::CapabilityMissing { mode, declared };
-        Some(ErrorResponse::fault(fault, Revision::V2026_07_28))
+        Some(ErrorResponse::fault(fault, self.client.revision()))
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
@@ -244,7 +242,7 @@ impl Relay {
         let Some(responses) = retry_answers.to(entry, record) else {
             return false;
         };
-        match self.answer_for(key, entry, responses) {
+        match question.reply_in(entry, responses, self.client.revision()) {
             Ok(Some(outcome)) => {
                 let reply = question.reply_in_retry(&outcome, responses);
                 self.client_answered(key, outcome, reply);
@@ -291,27 +289,15 @@ impl Relay {
         server: Option<ServerState>,
     ) -> Option<String> {
         if let Some(binding) = self.approvals.binding_of(key) {
-            return self.state_for(now, binding, number, asked, server);
+            return self
+                .round_states
+                .seal_asking(now, binding, number, asked, server);
         }
         let call = self.calls.get(key)?;
         let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
         let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));
-        self.state_for(now, &binding, number, asked, server)
-    }
-
-    /// A state for the call that is bound so.
-    pub(crate) fn state_for(
-        &self,
-        now: Timestamp,
-        binding: &CallBinding,
-        number: u64,
-        asked: Vec<(String, String)>,
-        server: Option<ServerState>,
-    ) -> Option<String> {
-        let expires = now.after(self.settings.open_for);
-        let claims = StateClaims::new(expires, number);
         self.round_states
-            .seal(binding, &claims.asking(asked).of_server(server))
+            .seal_asking(now, &binding, number, asked, server)
     }
 }
 

@@ -145,9 +145,9 @@ impl Relay {
     }
 
     fn url_declined(&mut self, now: Timestamp, key: CallId) {
-        if let Some(call) = self.calls.get_mut(key) {
+        if self.calls.get(key).is_some() {
             // The server has no part in a visit that is not agreed to.
-            let records = call.rounds_mut().take_deliveries();
+            let records = self.calls.take_deliveries(key);
             self.effects.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(

@@ -120,7 +120,9 @@ impl Relay {
             .as_ref()
             .map_err(WireError::clone)
             .and_then(|params| ElicitRequest::from_members(params, revision));
-        let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
+        let mode = request.as_ref().ok().map(ElicitRequest::mode);
+        let in_dialog = mode.is_some_and(|mode| self.shown_by_client().has(mode));
+        let attribution = self.calls.attribute(via, in_dialog);
         if let Ok(request) = &request {
             self.seen_asking(&attribution.candidates(), request.mode());
         }

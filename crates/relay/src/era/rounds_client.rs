@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
     Capability, Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members,
@@ -274,34 +273,10 @@ impl Relay {
             if !known.is_open() || !is_asked {
                 continue;
             }
-            if let Some(answer) = self
-                .answer_for(question, known.entry(), responses)
-                .transpose()
-            {
-                answers.push((question, answer));
-            }
+            let reply = known.reply_in(known.entry(), responses, REVISION);
+            answers.extend(reply.transpose().map(|reply| (question, reply)));
         }
         answers
-    }
-
-    /// The reply to one question, checked; `None` when the retry brings none.
-    pub(crate) fn answer_for(
-        &self,
-        key: AskId,
-        entry: &str,
-        responses: &InputResponses,
-    ) -> Result<Option<Outcome>, UnusableReply> {
-        let Some(question) = self.asks.get(key) else {
-            return Ok(None);
-        };
-        match responses.reply_to(entry, question.request().mode()) {
-            None => Ok(None),
-            Some(Err(defect)) => Err(UnusableReply::Malformed(Box::new(ErrorResponse::fault(
-                PeerFault::from(defect),
-                REVISION,
-            )))),
-            Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
-        }
     }
 
     /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.

@@ -225,7 +225,7 @@ impl Relay {
         let is_others =
             |(_, entry): &(String, Entry)| matches!(entry, Entry::Other { id: None, .. });
         let asks_nobody = !empty && entries.iter().all(is_others);
-        if asks_nobody && self.calls_at_client() >= self.settings.pending.unwrap_or(usize::MAX) {
+        if asks_nobody && self.calls.at_client() >= self.settings.pending.unwrap_or(usize::MAX) {
             let why = "too many calls wait for what their clients are to send";
             return Err(ErrorResponse::new(-32000, why));
         }
@@ -245,22 +245,9 @@ impl Relay {
         Ok(())
     }
 
-    /// Returns how many calls wait at clients for what is not a question.
-    fn calls_at_client(&self) -> usize {
-        let waits = |call: &Call| {
-            call.stream().is_none()
-                && call.asks().is_empty()
-                && call.round().is_some_and(Round::waits_for_others)
-        };
-        self.calls.keys(waits).len()
-    }
-
     /// The response to a request of a round that is not a question.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
-        let found = self
-            .calls
-            .keys(|call| call.round().is_some_and(|round| round.has_pushed(id)));
-        let Some(&key) = found.first() else {
+        let Some(key) = self.calls.by_pushed(id) else {
             return false;
         };
         let Some(result) = frame.part(FramePart::Result) else {
@@ -339,9 +326,7 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
         }
-        let call = self.calls.get_mut(key);
-        let records = call.map(|call| call.rounds_mut().take_deliveries());
-        let records = records.unwrap_or_default();
+        let records = self.calls.take_deliveries(key);
         let delivery = self.deliveries.begin(records, None);
         self.effects.send_to_server(frame, Some(key), delivery);
     }

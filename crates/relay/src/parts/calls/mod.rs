@@ -5,6 +5,7 @@
 //! | `call` | one request: who waits for it, and how far the server is with it |
 //! | `call_progress` | the tokens under which progress is reported |
 //! | `call_rounds` | the rounds that the server has asked in it |
+//! | `candidates` | the calls that a question may be for |
 //! | `request` | the request that it was made with, where questions may come up in it |
 //! | `index` | the calls by the names under which frames mean them |
 //! | `summary` | the thing that it calls, read out of the request |
@@ -12,6 +13,7 @@
 mod call;
 mod call_progress;
 mod call_rounds;
+mod candidates;
 mod index;
 mod request;
 mod summary;
@@ -23,9 +25,11 @@ use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::CallBudget;
-use crate::{CallId, CallSummary, StreamId, Timestamp};
+use crate::parts::server_round::Round;
+use crate::{CallId, CallSummary, ServerForward, StreamId, Timestamp};
 pub(crate) use call::Call;
 pub(crate) use call_progress::CallProgress;
+pub(crate) use candidates::OTHERS;
 use index::CallIndex;
 pub(crate) use request::{AskingCall, Request};
 pub(crate) use summary::{progress_token, summary};
@@ -236,6 +240,39 @@ impl Calls {
     pub(crate) fn defect_in(&mut self, keys: &[CallId]) -> Option<CallDefect> {
         let mut keys = keys.iter();
         keys.find_map(|key| self.get_mut(*key).and_then(Call::unreadable))
+    }
+
+    /// Takes out the records whose answers go to the server when the call is made again.
+    pub(crate) fn take_deliveries(&mut self, key: CallId) -> Vec<String> {
+        let call = self.get_mut(key);
+        call.map_or_else(Vec::new, |call| call.rounds_mut().take_deliveries())
+    }
+
+    /// Returns the oldest call of whose round a request that is not a question was pushed to the client under this id.
+    pub(crate) fn by_pushed(&self, id: &Id) -> Option<CallId> {
+        let has_pushed = |call: &Call| call.round().is_some_and(|round| round.has_pushed(id));
+        let calls = self.by_key.iter();
+        let pushed = calls.filter(|(_, call)| has_pushed(call));
+        pushed.map(|(key, _)| *key).min()
+    }
+
+    /// Returns how many calls wait at clients for what is not a question.
+    pub(crate) fn at_client(&self) -> usize {
+        let waits = |call: &&Call| {
+            call.stream().is_none()
+                && call.asks().is_empty()
+                && call.round().is_some_and(Round::waits_for_others)
+        };
+        self.by_key.values().filter(waits).count()
+    }
+
+    /// Returns the way of a frame of the server in the client's session: on the stream of the call that it came with, or on the session's.
+    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
+        let stream = via.and_then(|key| self.get(key)?.stream());
+        ServerForward::AsIs {
+            stream: stream.unwrap_or(StreamId::SESSION),
+            last: false,
+        }
     }
 
     /// Keys of the calls that fit, oldest first.
