@@ -43,11 +43,12 @@ impl Relay {
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
-        if let Some(refused) = self.refuse_other_spelling(frame, method) {
-            return refused;
+        if self.settings.has_callers_to_judge() && is_nearly_judged(method) {
+            // It is judged as no call, and a server that is not strict may take it for one.
+            return self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
         }
-        if let Some(refused) = self.refuse_foreign_task(frame, method) {
-            return refused;
+        if let Some(refusal) = self.settings.refusal_of_task_request(*frame, method) {
+            return self.reject(frame, &refusal);
         }
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
@@ -61,25 +62,16 @@ impl Relay {
                 self.wait_for_era(frame)
             }
             Contact::Known if !self.client.is_unknown() => self.route(frame, method),
+            Contact::New | Contact::Known
+                if self.settings.decisions.is_some() && CallKind::of_method(method).is_some() =>
+            {
+                // Nobody has said which era is spoken, so no rule can judge it.
+                let why = "the session was not opened: send `initialize` first";
+                self.reject(frame, &ErrorResponse::new(-32600, why))
+            }
             // Before any opening: the server's own business.
-            Contact::New | Contact::Known => match self.refuse_unopened(frame, method) {
-                Some(refused) => refused,
-                None => self.start(frame, Start::default()),
-            },
+            Contact::New | Contact::Known => self.start(frame, Start::default()),
         }
-    }
-
-    /// Refuses a method that is nearly that of a call or of a task, under rules and where tasks are kept apart. It is judged as none, and a
-    /// server that is not strict may take it for one.
-    fn refuse_other_spelling(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> Option<ClientForward> {
-        if !self.settings.has_callers_to_judge() || !is_nearly_judged(method) {
-            return None;
-        }
-        Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
     }
 
     /// The request waits until the server's era is known.

@@ -95,8 +95,9 @@ impl Relay {
             let forward = self.probe_refused(now, probe, None);
             self.flush_waiting(now);
             return forward;
-        } else if self.listing_ended(now, &id) {
+        } else if self.tool_listing.awaits(&id) {
             // Rules go on with what is known of the tools.
+            self.end_listing(now);
         } else if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
@@ -269,14 +270,22 @@ impl Relay {
             self.fail(now, key, &refusal);
             return ServerForward::Handled;
         }
-        self.note_task_owner(key, frame);
-        match self.own_tasks(key, frame) {
-            Ok(None) => {}
-            Ok(Some(text)) => return self.finish_with(now, key, text),
-            Err(refusal) => {
-                self.calls.end_upstream(key);
-                self.fail(now, key, &refusal);
-                return ServerForward::Handled;
+        if let (Some(caller), Some(call)) = (&self.settings.task_caller, self.calls.get(key)) {
+            let owners = &self.settings.task_owners;
+            if call.kind().is_some() {
+                owners.call_answered(frame, caller);
+            }
+            if call.lists_tasks() {
+                let revision = self.server.revision_or_latest();
+                match owners.own_in_list(frame, caller, revision) {
+                    Ok(None) => {}
+                    Ok(Some(text)) => return self.finish_with(now, key, text),
+                    Err(refusal) => {
+                        self.calls.end_upstream(key);
+                        self.fail(now, key, &refusal);
+                        return ServerForward::Handled;
+                    }
+                }
             }
         }
         match self.elicitation_in(key, frame) {
@@ -343,7 +352,7 @@ impl Relay {
                 return None;
             }
             None => {
-                self.fail(now, key, &unreadable());
+                self.fail(now, key, &ErrorResponse::unreadable());
                 return None;
             }
         };
@@ -365,7 +374,8 @@ impl Relay {
             "the server {} ended before it answered: {why}",
             self.shown_server()
         ));
-        self.keep_server_name();
+        // What is known of the server is dropped.
+        self.reported_name.keep(self.server.info().as_deref());
         self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));
         for key in self.asks.keys() {
@@ -396,9 +406,4 @@ impl Relay {
         }
         self.calls.forward_in_session(via)
     }
-}
-
-/// The refusal of a response that is not JSON.
-pub(crate) fn unreadable() -> ErrorResponse {
-    ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
 }

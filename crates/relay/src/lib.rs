@@ -33,7 +33,7 @@
 //! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown |
 //! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
-//! | `task_owners`, `task_questions` | tasks of other callers; questions of tasks |
+//! | `task_questions` | questions of tasks |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the words |
 //! | `unattended` | calls that nobody waits for, beyond this session |
 //! | `connection_load` | the work on this connection, for a shell that has several |
@@ -75,7 +75,6 @@ mod request_ids;
 mod retries;
 mod server_name;
 pub mod settings;
-mod task_owners;
 mod task_questions;
 mod tool_listing;
 mod unattended;

@@ -53,7 +53,7 @@ impl Relay {
                 .tell_client(stream, refusal.to_response(id), true);
             return ClientForward::Handled;
         };
-        self.log_levels.set_client(level);
+        self.log_levels.client_asks_for(level);
         let nothing = members::raw_value(&json!({}));
         self.effects
             .tell_client(stream, message::result(id, &nothing), true);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Capability, Frame};
 
 use crate::decisions::Decisions;
+use crate::frame_edit::ErrorResponse;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
 use crate::parts::task_owners::TaskOwners;
@@ -95,6 +96,19 @@ impl RelaySettings {
     /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
     pub(crate) fn has_callers_to_judge(&self) -> bool {
         self.decisions.is_some() || self.task_caller.is_some()
+    }
+
+    /// Returns the refusal of a request about a task of another caller, or of one that is not known.
+    pub(crate) fn refusal_of_task_request(
+        &self,
+        frame: Frame<'_>,
+        method: &str,
+    ) -> Option<ErrorResponse> {
+        let caller = self.task_caller.as_ref()?;
+        if !method.starts_with("tasks/") || method == "tasks/list" {
+            return None;
+        }
+        self.task_owners.refusal(frame.params(), caller)
     }
 
     /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use crate::decisions::{Planned, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
-use crate::from_server::unreadable;
 use crate::new_asks::check;
 use crate::parts::calls::Call;
 use crate::{CallId, CallSummary, ClientForward, ClientFrame, Relay, Timestamp};
@@ -75,7 +74,7 @@ impl Relay {
         if !names_task && !asks() {
             return Ok(());
         }
-        let result = frame.result().ok_or_else(unreadable)?;
+        let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
         if kind.is_some() && names_task {
             let calling = self.calls.get_mut(key).and_then(Call::summary).cloned();
             let task = Members::read(result, "result").ok();

@@ -54,19 +54,10 @@ impl Relay {
                 self.tool_listing.go_on(id);
                 return true;
             }
-            self.catalog.set_whole();
+            self.catalog.read_whole();
         }
         self.end_listing(now);
         true
-    }
-
-    /// Ends the list of tools that was asked for under this id; the server's answer to it cannot be read. `false` where none was.
-    pub(crate) fn listing_ended(&mut self, now: Timestamp, id: &Id) -> bool {
-        let is_asked = self.tool_listing.awaits(id);
-        if is_asked {
-            self.end_listing(now);
-        }
-        is_asked
     }
 
     /// Learns from a list of the server's tools.

@@ -14,7 +14,7 @@ use crate::{
 impl Relay {
     /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
     pub fn set_finds_calls(&mut self, finds: bool) {
-        self.unattended.set_in_record(finds);
+        self.unattended.record_has_calls(finds);
     }
 
     /// Looks a call up that the client has made.

@@ -154,18 +154,6 @@ impl Relay {
         true
     }
 
-    /// A call that comes before anybody has said which era is spoken is not judged by rules, and so does not go on.
-    pub(crate) fn refuse_unopened(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> Option<ClientForward> {
-        self.settings.decisions.as_ref()?;
-        CallKind::of_method(method)?;
-        let why = "the session was not opened: send `initialize` first";
-        Some(self.reject(frame, &ErrorResponse::new(-32600, why)))
-    }
-
     fn refuse_call(&mut self, frame: ClientFrame<'_>, kind: CallKind, why: &str) -> ClientForward {
         if let Some(id) = frame.id() {
             let stream = frame.stream();

@@ -143,7 +143,7 @@ impl Catalog {
     }
 
     /// The gateway itself has read the whole list.
-    pub(crate) fn set_whole(&mut self) {
+    pub(crate) fn read_whole(&mut self) {
         self.extent = Extent::Whole;
     }
 
