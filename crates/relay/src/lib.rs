@@ -19,14 +19,11 @@
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
 //! | `asking_frames` | the frames of a server that ask, as any reader may take them |
-//! | `era/` | the state of each side and its era; translation between the eras, one file per era and side |
-//! | `handshake`, `era_probe` | the openings of a client of either era; finding out the server's era |
-//! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
+//! | `era/` | the state of each side and its era, from its opening on; translation between the eras, one file per era and side |
 //! | `call_start` | a request as it starts at the server, with what a retry carries |
 //! | `call_queue` | calls that wait for their turn with the server |
 //! | `call_endings` | a call ends: with a response, an error, or unattended |
-//! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
-//! | `passed_rounds` | rounds that go to the client as the server wrote them, and their retries |
+//! | `retries` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `new_asks` | a question is checked and recorded |
 //! | `reassignment` | questions that go over to another call when theirs ends |
 //! | `question_plan` | the decision about a question, by all calls that may have asked |
@@ -39,7 +36,6 @@
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `learned` | what was learned, in a form that outlives the process |
 //! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
-//! | `url_required` | `-32042`: links to visit before a call is made again |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; members that go on to another era |
 
@@ -54,23 +50,18 @@ pub mod decisions;
 mod delivery_reports;
 pub mod effect;
 mod era;
-mod era_probe;
 mod frame_edit;
 mod from_client;
 mod from_server;
 mod hand_back;
-mod handshake;
 mod held_calls;
 mod incoming;
 mod learned;
 mod logging;
-mod negotiation;
 mod new_asks;
 mod parts;
-mod passed_rounds;
 mod question_plan;
 mod reassignment;
-mod repeated_rounds;
 mod request_ids;
 mod retries;
 mod server_name;
@@ -79,7 +70,6 @@ mod task_questions;
 mod tool_listing;
 mod unattended;
 mod unknown_members;
-mod url_required;
 
 /// Returns whether a text is JSON. The scan of a frame skips values without reading them.
 fn is_json(text: &str) -> bool {

@@ -7,16 +7,29 @@
 //! | `pushed_server` | a server that pushes its questions |
 //! | `rounds_server` | a server that asks in its results |
 //! | `client`, `server` | one side, whatever its era |
+//! | `handshake` | the openings of a client of either era |
+//! | `probe`, `probing` | a server that is being asked for its era: the state; the relay's part |
+//! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
+//! | `rounds_to_rounds` | rounds that go to the client as the server wrote them, and their retries |
+//! | `repeated_rounds` | rounds that are presented again, when a call is made again from the first |
+//! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! Everything else asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an era answers for
 //! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only.
 
 mod client;
+mod handshake;
+mod negotiation;
+mod probe;
+mod probing;
 mod pushed_client;
 mod pushed_server;
+mod repeated_rounds;
 mod rounds_client;
 mod rounds_server;
+mod rounds_to_rounds;
 mod server;
+mod url_required;
 
 use crate::call_start::{Carried, Start};
 use crate::parts::turns::Rule;

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Server;
+use super::negotiation::declare;
 use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
-use crate::negotiation::declare;
 use crate::parts::asks::{Ask, Origin};
 use crate::parts::calls::Call;
 use crate::parts::server_round::{Entry, Round};

@@ -3,9 +3,9 @@
 use mcp_elicit_core::wire::Revision;
 use serde_json::{Value, json};
 
+use super::probe::EraProbe;
 use super::pushed_server::PushedServer;
 use super::rounds_server::RoundsServer;
-use crate::parts::era_probe::EraProbe;
 
 /// The state of the server. Only this module and its files look into it.
 #[derive(Default)]

@@ -4,7 +4,6 @@
 //! | part | contents |
 //! | --- | --- |
 //! | `early_requests` | requests of the client that wait for the server's era to be known |
-//! | `era_probe` | finding out the server's era: what was asked, and what follows from each answer |
 //! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
 //! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
 //! | `past_calls` | calls that have ended here and may still ask |
@@ -40,7 +39,6 @@ pub(crate) mod client_waits;
 pub(crate) mod deliveries;
 pub(crate) mod early_requests;
 pub(crate) mod effect_queue;
-pub(crate) mod era_probe;
 pub(crate) mod hold_timers;
 pub(crate) mod limits;
 pub(crate) mod log_levels;

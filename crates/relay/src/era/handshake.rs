@@ -1,13 +1,13 @@
 //! The eras of client and server: the client by how it opens, the server by how it takes that. The client's own opening goes to
 //! the server first, with the capability added that the gateway has to give.
 
+use super::{Contact, Server};
 use crate::ClientFrame;
-use crate::era::{Contact, Server};
 use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
 use serde_json::value::RawValue;
 
+use super::probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
-use crate::parts::era_probe::{EraProbe, Opening, ProbeRequest};
 use crate::{ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 

@@ -4,9 +4,9 @@ use mcp_elicit_core::wire::{Capability, Mode, Revision, members, message, meta};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::own_info;
+use super::probe::Opening;
 use crate::Relay;
-use crate::era::own_info;
-use crate::parts::era_probe::Opening;
 
 impl Relay {
     /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.

@@ -8,11 +8,11 @@
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
 
+use super::Server;
+use super::negotiation::declare;
+use super::probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::asking_frames::{asks_in_rounds, wants_links};
-use crate::era::Server;
 use crate::frame_edit::ErrorResponse;
-use crate::negotiation::declare;
-use crate::parts::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
