@@ -43,7 +43,7 @@ impl Relay {
         };
         let same_id = call.client_id().as_json() == call.upstream_id().as_json();
         let client_id = call.client_id().clone();
-        let translated = self.in_clients_era(key, frame);
+        let translated = self.client.in_own_era(&self.server, call.kind(), frame);
         self.remove_call(key);
         match (translated, same_id) {
             (None, true) => ServerForward::AsIs { stream, last: true },
@@ -79,7 +79,9 @@ impl Relay {
             return;
         };
         if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
+            let kind = self.calls.get(key).and_then(Call::kind);
+            let frame = Frame::of_text(&text, &index);
+            let translated = self.client.in_own_era(&self.server, kind, frame);
             let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
             self.effects.tell_client(stream, frame, true);
         }

@@ -1,25 +1,16 @@
 //! Calls that go to the server in turn: those that have to wait do so here.
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{Capability, Mode};
+use mcp_elicit_core::wire::Mode;
 use serde_json::json;
 
 use crate::frame_edit::ErrorResponse;
 use crate::parts::call_queue::{TurnMarks, TurnState};
 use crate::parts::calls::Call;
 use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
-use crate::settings::Audience;
 use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
 
 impl Relay {
-    /// The modes in which a pushed client shows questions itself.
-    pub(crate) fn shown_by_client(&self) -> Capability {
-        match self.settings.answer_with {
-            Audience::Auto | Audience::Client => self.client.capability(None),
-            Audience::People => Capability::NONE,
-        }
-    }
-
     /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
     pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
@@ -30,7 +21,7 @@ impl Relay {
             return false;
         };
         let others = self.others_of(Some(key), rule);
-        let shown = self.shown_by_client();
+        let shown = self.client.shown(self.settings.answer_with);
         let turn = self.turns.turn_of(rule, kind, &target, shown, others);
         if let (Turn::Own, Some(call)) = (turn, self.calls.get_mut(key)) {
             call.begin_turn();
@@ -113,7 +104,7 @@ impl Relay {
     fn turn_marks(&self) -> TurnMarks {
         TurnMarks {
             rule: self.rule(),
-            shown: self.shown_by_client(),
+            shown: self.client.shown(self.settings.answer_with),
             habits: self.turns.habits(),
             calls: self.calls.ended(),
             questions: self.asks.changes(),
@@ -183,7 +174,7 @@ impl Relay {
     /// Returns `true` if a call of the queue could go to the server now.
     #[cfg(test)]
     pub(crate) fn holds_up_a_call(&self) -> bool {
-        let (rule, shown) = (self.rule(), self.shown_by_client());
+        let (rule, shown) = (self.rule(), self.client.shown(self.settings.answer_with));
         let others = self.others_of(None, rule);
         let waits = |key: CallId| {
             let call = self.calls.get(key).filter(|call| call.is_queued());
@@ -197,7 +188,7 @@ impl Relay {
 
     /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
     pub(crate) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
-        if self.settings.server_streams || self.shown_by_client().has(mode) {
+        if self.settings.server_streams || self.client.shown(self.settings.answer_with).has(mode) {
             return;
         }
         let is_certain = calls.len() == 1;

@@ -93,8 +93,8 @@ impl Relay {
     /// A request of a known client for a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
-        if let Some(refused) = self.refuse_rounds_in_session(frame, method) {
-            return refused;
+        if let Some(refusal) = self.client.refusal_in_session(*frame, method) {
+            return self.reject(frame, &refusal);
         }
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)

@@ -3,14 +3,10 @@
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
 use mcp_elicit_core::wire::members;
-use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method,
-};
+use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
 
-use crate::asking_frames::{
-    asks_in_result, asks_in_rounds, names_questions, resembles_question, wants_links,
-};
+use crate::asking_frames::{asks_in_result, names_questions, resembles_question, wants_links};
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_client::OTHER_SPELLING;
@@ -46,7 +42,8 @@ impl Relay {
             self.effects.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
-        if self.answer_for_client(&id, method) {
+        if let Some(answer) = self.client.answer_instead(&id, method) {
+            self.effects.tell_server(answer, None);
             return ServerForward::Handled;
         }
         if self.server_requests.is_full() {
@@ -258,7 +255,7 @@ impl Relay {
             self.past_calls.answered(&id);
             return ServerForward::Handled;
         };
-        if self.is_of_other_revision(frame) {
+        if self.server.asks_in_other_revision(frame) {
             let refusal = self.other_revision();
             self.calls.end_upstream(key);
             self.fail(now, key, &refusal);
@@ -298,24 +295,6 @@ impl Relay {
             )
             | None => self.finish(now, key, frame),
         }
-    }
-
-    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
-    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
-    fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
-        self.server.must_not_ask_in_results() && asks_in_rounds(frame)
-    }
-
-    /// The refusal of what a server says in a revision that was not agreed on.
-    pub(crate) fn other_revision(&self) -> ErrorResponse {
-        tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
-        let server = self.shown_server();
-        let revision = self.server.revision_or_latest();
-        let why = format!(
-            "the server {server} answers in a revision that was not agreed on: {revision} was, and this is a form of {}",
-            Revision::V2026_07_28
-        );
-        ErrorResponse::new(-32603, why)
     }
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what

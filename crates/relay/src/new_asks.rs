@@ -103,7 +103,10 @@ impl Relay {
         let open_for = open_for.unwrap_or(self.settings.open_for);
         let until = now.after(open_for);
         // Only a client's own dialog shows it.
-        let is_shown = place == AskedVia::Client && self.may_have_frame(request.mode());
+        let may_have_frame = self
+            .client
+            .may_have_frame(self.server.revision(), request.mode());
+        let is_shown = place == AskedVia::Client && may_have_frame;
         let frame = frame.filter(|_| is_shown);
         // The client's own dialog names no call, so its question needs none in full.
         let mut candidates = match place {

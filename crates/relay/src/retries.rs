@@ -4,6 +4,7 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
 
 use crate::call_start::Carried;
+use crate::era::declared_in;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::asks::{Ask, UnusableReply};
 use crate::parts::calls;
@@ -26,15 +27,17 @@ impl Relay {
     ) -> Option<ClientForward> {
         let index = frame.index();
         if index.request_state.is_some() || index.input_responses.is_some() {
-            let refused = self.refuse_answers_in_session(frame);
-            return refused.or_else(|| Some(self.retry_comes(frame, kind)));
+            return Some(match self.client.refusal_of_answers() {
+                Some(refusal) => self.reject(frame, &refusal),
+                None => self.retry_comes(frame, kind),
+            });
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {
             return None;
         }
         let digest = calls::summary(kind, *frame).ok()?.digest;
-        let (capability, _) = self.rounds_capability(*frame);
+        let capability = declared_in(*frame);
         let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
         let call = self.unattended.of(&digest).find(fits);
         if let Some(call) = call {
@@ -182,7 +185,7 @@ impl Relay {
         key: CallId,
         is_answered: impl Fn(&AskId) -> bool,
     ) -> Option<ErrorResponse> {
-        let (declared, _) = self.rounds_capability(*frame);
+        let declared = declared_in(*frame);
         let questions = self.questions_for_client(key);
         let left = questions.iter().filter(|question| !is_answered(question));
         let mut left = left.filter_map(|question| self.asks.get(*question));

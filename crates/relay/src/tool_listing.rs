@@ -28,7 +28,10 @@ impl Relay {
     fn ask_for_tools(&mut self, cursor: Option<&RawValue>) -> Id {
         let id = self.new_id();
         let mut params = json!({});
-        if let Some(meta) = self.own_request_meta() {
+        let meta = self
+            .server
+            .request_meta(&self.client, self.settings.answer_with);
+        if let Some(meta) = meta {
             params["_meta"] = meta;
         }
         if let Some(cursor) = cursor {

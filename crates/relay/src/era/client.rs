@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::pushed_client::PushedClient;
 use super::rounds_client::RoundsClient;
-use crate::CallKind;
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::HANDED_BACK;
 use crate::parts::calls::Call;
+use crate::parts::turns::Rule;
+use crate::{Audience, CallKind};
 
 /// The state of the client. Only this module and its files look into it.
 #[derive(Default)]
@@ -91,6 +92,14 @@ impl Client {
         }
     }
 
+    /// Returns the modes in which a pushed client shows questions of this audience itself.
+    pub(crate) fn shown(&self, audience: Audience) -> Capability {
+        match audience {
+            Audience::Auto | Audience::Client => self.capability(None),
+            Audience::People => Capability::NONE,
+        }
+    }
+
     /// Returns whether the client can be asked this: in its session, or in this call.
     pub(crate) fn can_be_asked(
         &self,
@@ -104,6 +113,17 @@ impl Client {
             ClientEra::Pushed(client) => client.can_show(mode, form),
             // It is asked in a call, or not at all.
             ClientEra::Rounds(_) => self.capability(call).has(mode),
+        }
+    }
+
+    /// Returns which of its calls may be at once with a server that pushes its questions and does not say in which call.
+    pub(super) fn rule_at_pushing_server(&self) -> Rule {
+        match &self.0 {
+            ClientEra::Unknown => Rule::Free,
+            // People who are asked are told the call.
+            ClientEra::Pushed(_) => Rule::Seen,
+            // A question goes back in the result of its call.
+            ClientEra::Rounds(_) => Rule::Single,
         }
     }
 

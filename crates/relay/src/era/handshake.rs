@@ -1,6 +1,7 @@
 //! The eras of client and server: the client by how it opens, the server by how it takes that. The client's own opening goes to
 //! the server first, with the capability added that the gateway has to give.
 
+use super::negotiation::with_declared;
 use super::{Contact, Server};
 use crate::ClientFrame;
 use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
@@ -8,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
-use crate::{ClientForward, Relay, Timer, Timestamp};
+use crate::{Audience, ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
@@ -27,6 +28,7 @@ impl Relay {
             .unwrap_or(Revision::LATEST_PUSHED)
             .min(Revision::LATEST_PUSHED);
         self.client.open_session(params, spoken);
+        let audience = self.settings.answer_with;
         let opening = Opening::Initialize {
             stream: frame.stream(),
             id: id.clone(),
@@ -48,37 +50,20 @@ impl Relay {
         if spoken < Revision::LATEST_PUSHED {
             // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
-            let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
+            let newest = initialize_at(audience, &id, params, Revision::LATEST_PUSHED);
             self.opening_ids.note(id);
             self.effects.tell_server(newest, None);
             return ClientForward::Handled;
         }
         self.server = Server::probing(probe);
         if is_own {
-            let same = self.initialize_at(&id, params, spoken);
+            let same = initialize_at(audience, &id, params, spoken);
             self.effects.tell_server(same, None);
             return ClientForward::Handled;
         }
         self.opening_ids.note(id);
-        let capabilities = self.with_declared(capabilities, spoken);
+        let capabilities = with_declared(audience, capabilities, spoken);
         self.forward_with(*frame, params, "capabilities", capabilities)
-    }
-
-    /// The client's `initialize` at this revision, with what the gateway adds to its capabilities.
-    pub(crate) fn initialize_at(&self, id: &Id, params: &RawValue, revision: Revision) -> String {
-        let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
-        let mut params = params.to_owned();
-        let revised = members::raw_text(revision.as_str());
-        let declared = self.with_declared(capabilities, revision);
-        for (name, value) in [
-            ("protocolVersion", Some(revised)),
-            ("capabilities", declared),
-        ] {
-            if let (Some(value), Ok(all)) = (value, members::Members::read(&params, "params")) {
-                params = all.with(name, Some(&value));
-            }
-        }
-        message::request(id, method::INITIALIZE, Some(&params))
     }
 
     /// The client asks which revisions the server speaks.
@@ -121,7 +106,8 @@ impl Relay {
             .set(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = meta.and_then(|meta| meta.client_capabilities());
         let capabilities = capabilities.map_or("{}", RawValue::get);
-        let changed = self.with_declared(capabilities, Revision::V2026_07_28);
+        let audience = self.settings.answer_with;
+        let changed = with_declared(audience, capabilities, Revision::V2026_07_28);
         match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))
         {
             Some(Ok(params)) => self.send_changed(*frame, &params),
@@ -197,4 +183,26 @@ fn string_member(object: &RawValue, name: &str) -> Option<String> {
     members::member(object, name)
         .and_then(members::text)
         .map(std::borrow::Cow::into_owned)
+}
+
+/// Returns the client's `initialize` at this revision, with what the gateway adds to its capabilities for this audience.
+pub(super) fn initialize_at(
+    audience: Audience,
+    id: &Id,
+    params: &RawValue,
+    revision: Revision,
+) -> String {
+    let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
+    let mut params = params.to_owned();
+    let revised = members::raw_text(revision.as_str());
+    let declared = with_declared(audience, capabilities, revision);
+    for (name, value) in [
+        ("protocolVersion", Some(revised)),
+        ("capabilities", declared),
+    ] {
+        if let (Some(value), Ok(all)) = (value, members::Members::read(&params, "params")) {
+            params = all.with(name, Some(&value));
+        }
+    }
+    message::request(id, method::INITIALIZE, Some(&params))
 }

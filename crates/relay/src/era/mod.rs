@@ -36,7 +36,9 @@ use crate::parts::turns::Rule;
 use crate::{AskId, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;
-pub(crate) use client::own_info;
+use client::own_info;
+pub(crate) use rounds_client::declared_in;
+use rounds_client::declared_with_own;
 use server::ServerEra;
 pub(crate) use server::{Contact, Server};
 
@@ -44,14 +46,10 @@ impl Relay {
     /// Returns which calls may be with the server at once, so that the call of a question is known: one that is pushed over stdio names
     /// none.
     pub(crate) fn rule(&self) -> Rule {
-        if self.settings.server_streams {
+        if self.settings.server_streams || !self.server.pushes_questions() {
             return Rule::Free;
         }
-        match (&self.client.0, &self.server.0) {
-            (ClientEra::Rounds(_), ServerEra::Pushed(_)) => Rule::Single,
-            (ClientEra::Pushed(_), ServerEra::Pushed(_)) => Rule::Seen,
-            _ => Rule::Free,
-        }
+        self.client.rule_at_pushing_server()
     }
 
     /// Asks the client a question that is recorded, in the client's era: in the result of this call, or by a request.
@@ -79,7 +77,8 @@ impl Relay {
                 self.rounds_to_pushed(frame, method, carried)
             }
             (ClientEra::Rounds(_), _) => {
-                let (capability, changed) = self.rounds_capability(*frame);
+                let audience = self.settings.answer_with;
+                let (capability, changed) = declared_with_own(*frame, audience);
                 let start = Start::new(CallKind::of_method(method), capability);
                 self.start(frame, start.changed(changed).carrying(carried))
             }

@@ -4,20 +4,11 @@ use mcp_elicit_core::wire::{Capability, Mode, Revision, members, message, meta};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::own_info;
 use super::probe::Opening;
-use crate::Relay;
+use super::{Client, own_info};
+use crate::{Audience, Relay};
 
 impl Relay {
-    /// `_meta` of the gateway's own `server/discover`: nothing in it is the client's, whose words a server could refuse.
-    pub(crate) fn probe_meta(&self) -> Value {
-        json!({
-            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
-            meta::CLIENT_INFO: own_info(),
-            meta::CLIENT_CAPABILITIES: declare(json!({}), self.declared(), Revision::V2026_07_28),
-        })
-    }
-
     /// Answers an opening from what is known of the server.
     pub(crate) fn answer_opening(&mut self, opening: Opening) {
         let (stream, id, result) = match opening {
@@ -37,31 +28,44 @@ impl Relay {
         let frame = message::result(&id, &members::raw_value(&result));
         self.effects.tell_client(stream, frame, true);
     }
+}
 
+impl Client {
     /// Returns what the gateway declares to the server for this client.
-    pub(crate) fn declared(&self) -> Capability {
-        let client = Capability::from_client(&self.client.capabilities(), self.client.revision());
-        self.settings.answer_with.declared(client)
-    }
-
-    /// The client's capabilities with what the gateway adds; `None` when nothing is missing.
-    pub(crate) fn with_declared(
-        &self,
-        capabilities: &str,
-        revision: Revision,
-    ) -> Option<Box<RawValue>> {
-        let all: Value = serde_json::from_str(capabilities).unwrap_or_default();
-        let client = Capability::from_client(&all, revision);
-        let declared = self.settings.answer_with.declared(client);
-        let missing = [Mode::Form, Mode::Url]
-            .into_iter()
-            .any(|mode| revision.has_mode(mode) && declared.has(mode) && !client.has(mode));
-        missing.then(|| members::raw_value(&declare(all, declared, revision)))
+    pub(super) fn declared(&self, audience: Audience) -> Capability {
+        let client = Capability::from_client(&self.capabilities(), self.revision());
+        audience.declared(client)
     }
 }
 
+/// `_meta` of the gateway's own `server/discover`, which declares this: nothing in it is the client's, whose words a server could refuse.
+pub(super) fn probe_meta(declared: Capability) -> Value {
+    let revision = Revision::V2026_07_28;
+    json!({
+        meta::PROTOCOL_VERSION: revision.as_str(),
+        meta::CLIENT_INFO: own_info(),
+        meta::CLIENT_CAPABILITIES: declare(json!({}), declared, revision),
+    })
+}
+
+/// Returns a client's capabilities with what the gateway adds, so that the server asks where this audience is asked; `None` when nothing
+/// is missing.
+pub(super) fn with_declared(
+    audience: Audience,
+    capabilities: &str,
+    revision: Revision,
+) -> Option<Box<RawValue>> {
+    let all: Value = serde_json::from_str(capabilities).unwrap_or_default();
+    let client = Capability::from_client(&all, revision);
+    let declared = audience.declared(client);
+    let missing = [Mode::Form, Mode::Url]
+        .into_iter()
+        .any(|mode| revision.has_mode(mode) && declared.has(mode) && !client.has(mode));
+    missing.then(|| members::raw_value(&declare(all, declared, revision)))
+}
+
 /// Capabilities with elicitation declared; what the client wrote in it stays.
-pub(crate) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
+pub(super) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
     let mut all = match capabilities {
         Value::Object(all) => all,
         _ => Map::new(),

@@ -9,7 +9,8 @@ use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
 
 use super::Server;
-use super::negotiation::declare;
+use super::handshake::initialize_at;
+use super::negotiation::{declare, probe_meta};
 use super::probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::asking_frames::{asks_in_rounds, wants_links};
 use crate::frame_edit::ErrorResponse;
@@ -38,9 +39,10 @@ impl Relay {
         id: &Id,
         step: ProbeRequest,
     ) {
+        let declared = self.client.declared(self.settings.answer_with);
         let frame = match step {
             ProbeRequest::Discover => {
-                let params = json!({"_meta": self.probe_meta()});
+                let params = json!({"_meta": probe_meta(declared)});
                 self.timers
                     .set(now.after(self.settings.probe), Timer::Probe);
                 message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
@@ -50,7 +52,7 @@ impl Relay {
                 let capabilities = self.client.capabilities_in_session();
                 let params = json!({
                     "protocolVersion": revision.as_str(),
-                    "capabilities": declare(capabilities, self.declared(), revision),
+                    "capabilities": declare(capabilities, declared, revision),
                     "clientInfo": self.client.info_or_own(),
                 });
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
@@ -172,7 +174,7 @@ impl Relay {
         match next {
             AfterRefusal::AskOlder(mut probe, revision, params) => {
                 let id = self.new_id();
-                let frame = self.initialize_at(&id, &params, revision);
+                let frame = initialize_at(self.settings.answer_with, &id, &params, revision);
                 probe.ask_older(id);
                 self.server = Server::probing(probe);
                 self.effects.tell_server(frame, None);

@@ -9,14 +9,17 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Server;
 use super::negotiation::declare;
+use super::{Client, Server};
 use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, Origin};
 use crate::parts::calls::Call;
+use crate::parts::log_levels::LogLevel;
 use crate::parts::server_round::{Entry, Round};
-use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
+use crate::{
+    Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
+};
 
 /// The most that a server asks for in one round.
 const ENTRIES: usize = 256;
@@ -82,14 +85,45 @@ impl Server {
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.asks_in_results()
     }
+
+    /// `_meta` of a request that the gateway makes for this client, where the server needs it (2026-07-28, `_meta` of each request).
+    pub(crate) fn request_meta(&self, client: &Client, audience: Audience) -> Option<Value> {
+        self.asks_in_results().then(|| meta_for(client, audience))
+    }
+}
+
+/// `_meta` of a request that the gateway makes in this era for its client.
+fn meta_for(client: &Client, audience: Audience) -> Value {
+    let capabilities = client.capabilities();
+    let declared = client.declared(audience);
+    json!({
+        meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
+        meta::CLIENT_INFO: client.info_or_own(),
+        meta::CLIENT_CAPABILITIES: declare(capabilities, declared, Revision::V2026_07_28),
+    })
+}
+
+/// The request with this `_meta`, in which every request of the rounds era speaks for itself, and with the level from which on its client
+/// wants log messages.
+fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
+    let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
+    let mut params = envelope.params().map(ToOwned::to_owned);
+    for key in [
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_INFO,
+        meta::CLIENT_CAPABILITIES,
+    ] {
+        let value = members::raw_value(own.get(key)?);
+        params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
+    }
+    if let Some(level) = level {
+        let level = members::raw_text(level.name());
+        params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
+    }
+    envelope.with_body(params.as_deref()?).ok()
 }
 
 impl Relay {
-    /// `_meta` of a request of the gateway's own, where the server needs it (2026-07-28, `_meta` of each request).
-    pub(crate) fn own_request_meta(&self) -> Option<Value> {
-        self.server.asks_in_results().then(|| self.rounds_meta())
-    }
-
     /// The server asks in a round.
     pub(crate) fn asked_in_round(
         &mut self,
@@ -366,7 +400,8 @@ impl Relay {
             _ => {}
         }
         let capability = self.client.capability(None);
-        let Some(changed) = self.with_rounds_meta(frame.text()) else {
+        let own = meta_for(&self.client, self.settings.answer_with);
+        let Some(changed) = with_meta(frame.text(), &own, self.log_levels.client()) else {
             return self.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`params` must be an object"),
@@ -374,35 +409,5 @@ impl Relay {
         };
         let start = Start::new(CallKind::of_method(method), capability);
         self.start(frame, start.changed(Some(changed)))
-    }
-
-    /// `_meta` of a request that the gateway makes in this era for its client.
-    fn rounds_meta(&self) -> Value {
-        let capabilities = self.client.capabilities();
-        json!({
-            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
-            meta::CLIENT_INFO: self.client.info_or_own(),
-            meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
-        })
-    }
-
-    /// The request with what every request of the rounds era says about itself.
-    fn with_rounds_meta(&self, text: &str) -> Option<String> {
-        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
-        let own = self.rounds_meta();
-        let mut params = envelope.params().map(ToOwned::to_owned);
-        for key in [
-            meta::PROTOCOL_VERSION,
-            meta::CLIENT_INFO,
-            meta::CLIENT_CAPABILITIES,
-        ] {
-            let value = members::raw_value(own.get(key)?);
-            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
-        }
-        if let Some(level) = self.log_levels.client() {
-            let level = members::raw_text(level.name());
-            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
-        }
-        envelope.with_body(params.as_deref()?).ok()
     }
 }
