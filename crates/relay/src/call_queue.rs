@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::Mode;
-use serde_json::json;
 
-use crate::frame_edit::ErrorResponse;
 use crate::parts::call_queue::{TurnMarks, TurnState};
 use crate::parts::calls::Call;
 use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
@@ -65,7 +63,9 @@ impl Relay {
         let Some(target) = target.filter(|_| !self.turns.queue().is_full()) else {
             self.calls.end_upstream(key);
             self.remove_call(key);
-            return self.reject(frame, &self.too_many_wait());
+            return self
+                .effects
+                .reject(frame, &self.turns.queue().refusal(&self.shown_server()));
         };
         let (marks, rule) = (self.turn_marks(), self.rule());
         let state = TurnState::new(marks, self.others_of(Some(key), rule));
@@ -75,17 +75,6 @@ impl Relay {
         self.turns.queue_mut().push(key, target, state);
         self.hold_queued(now, key);
         ClientForward::Handled
-    }
-
-    /// The refusal of a call that would have to wait beside as many as may.
-    fn too_many_wait(&self) -> ErrorResponse {
-        let (server, most) = (self.shown_server(), self.turns.queue().most());
-        let why = format!(
-            "the server {server} is at work on another call, and {most} calls of this session wait for their turn, which is the most; \
-             this call was not made: make it again when one of them has ended"
-        );
-        let data = json!({"limit": "waiting-calls", "most": most});
-        ErrorResponse::new(-32000, why).with_data(data)
     }
 
     /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
-use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
-use serde_json::json;
+use mcp_elicit_core::wire::{Cancelled, Envelope, Id, members, message, method};
 use serde_json::value::RawValue;
 
 use crate::call_start::{Carried, Start};
@@ -36,7 +35,7 @@ impl Relay {
         if frame.id().is_none() {
             // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
             let why = "a request's id must be a string or a number";
-            return self.reject_under(frame.stream(), None, -32600, why);
+            return self.effects.reject_under(frame.stream(), None, -32600, why);
         }
         match method {
             method::INITIALIZE => return self.client_initializes(frame),
@@ -45,17 +44,19 @@ impl Relay {
         }
         if self.settings.has_callers_to_judge() && is_nearly_judged(method) {
             // It is judged as no call, and a server that is not strict may take it for one.
-            return self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
+            return self
+                .effects
+                .reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
         }
         if let Some(refusal) = self.settings.refusal_of_task_request(*frame, method) {
-            return self.reject(frame, &refusal);
+            return self.effects.reject(frame, &refusal);
         }
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
         }
         self.client.learn_from_request(*frame);
         match self.server.contact() {
-            Contact::Gone => self.reject(frame, &self.server_ended()),
+            Contact::Gone => self.effects.reject(frame, &self.server_ended()),
             Contact::Probing => self.wait_for_era(frame),
             Contact::New if self.client.needs_no_opening() => {
                 self.begin_probe(frame.at());
@@ -67,7 +68,7 @@ impl Relay {
             {
                 // Nobody has said which era is spoken, so no rule can judge it.
                 let why = "the session was not opened: send `initialize` first";
-                self.reject(frame, &ErrorResponse::new(-32600, why))
+                self.effects.reject(frame, &ErrorResponse::new(-32600, why))
             }
             // Before any opening: the server's own business.
             Contact::New | Contact::Known => self.start(frame, Start::default()),
@@ -78,14 +79,14 @@ impl Relay {
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         if !self
             .early_requests
             .add(permit, frame.stream(), frame.text())
         {
             let why = "too many requests wait for the server's first answer";
-            return self.reject(frame, &ErrorResponse::new(-32000, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32000, why));
         }
         ClientForward::Handled
     }
@@ -94,7 +95,7 @@ impl Relay {
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
         if let Some(refusal) = self.client.refusal_in_session(*frame, method) {
-            return self.reject(frame, &refusal);
+            return self.effects.reject(frame, &refusal);
         }
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)
@@ -123,7 +124,7 @@ impl Relay {
             Ok(permit) => permit,
             Err(fault) => {
                 self.undelivered_approval(delivery);
-                return self.reject(frame, &fault.refusal());
+                return self.effects.reject(frame, &fault.refusal());
             }
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
@@ -155,7 +156,9 @@ impl Relay {
             call = call.with_upstream_id(other);
         }
         let Some(key) = self.calls.insert(call) else {
-            return self.reject(frame, &ErrorResponse::new(-32600, SAME_ID));
+            return self
+                .effects
+                .reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
@@ -209,7 +212,7 @@ impl Relay {
             method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
             // A server might act on a call without an id, of which nobody was asked.
-            _ => self.reject_under(stream, None, -32600, NEEDS_ID),
+            _ => self.effects.reject_under(stream, None, -32600, NEEDS_ID),
         }
     }
 
@@ -329,65 +332,6 @@ impl Relay {
             reason: None,
         };
         self.effects.tell_server(notice.to_message(), None);
-    }
-
-    /// A request is refused; other frames have nobody to tell.
-    pub(crate) fn reject(
-        &mut self,
-        frame: ClientFrame<'_>,
-        refusal: &ErrorResponse,
-    ) -> ClientForward {
-        self.reject_on(frame.stream(), *frame, refusal);
-        ClientForward::Handled
-    }
-
-    /// Rejects a request that came on this stream.
-    pub(crate) fn reject_on(
-        &mut self,
-        stream: StreamId,
-        frame: Frame<'_>,
-        refusal: &ErrorResponse,
-    ) {
-        if let Some(id) = frame.id() {
-            self.effects
-                .tell_client(stream, refusal.to_response(&id), true);
-        }
-    }
-
-    /// A frame that is not passed on, under the id that it has if it has one.
-    pub(crate) fn reject_defect(
-        &mut self,
-        stream: StreamId,
-        bytes: &[u8],
-        defect: FrameDefect,
-    ) -> ClientForward {
-        if defect == FrameDefect::NotOneObject {
-            return self.reject_unreadable(stream, bytes);
-        }
-        let id = frame::only_id(bytes);
-        self.reject_under(stream, id.as_ref(), defect.code(), &defect.to_string())
-    }
-
-    pub(crate) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
-        let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
-            Ok(_) => (-32600, "the message is not a request".to_owned()),
-            Err(defect) => (-32700, defect.to_string()),
-        };
-        self.reject_under(stream, None, code, &why)
-    }
-
-    /// An error for what is not a message, under the id that it has if any.
-    fn reject_under(
-        &mut self,
-        stream: StreamId,
-        id: Option<&Id>,
-        code: i32,
-        why: &str,
-    ) -> ClientForward {
-        let error = members::raw_value(&json!({"code": code, "message": why}));
-        self.effects
-            .tell_client(stream, message::error(id, &error), true);
-        ClientForward::Handled
     }
 }
 

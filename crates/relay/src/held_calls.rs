@@ -99,7 +99,10 @@ impl Relay {
 
     /// Tells the caller that the call lives: on its token, where it gave one.
     pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
-        let text = self.waiting_words(key);
+        let text = match self.link_of(key) {
+            Some(link) => format!("Waiting for a person to answer at {link}"),
+            None => "Waiting for a person to answer".to_owned(),
+        };
         let is_held = self.holds.is_held(key);
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -132,13 +135,6 @@ impl Relay {
             return self.calls.asking().map(|(key, _)| key).min().and_then(link);
         }
         link(key)
-    }
-
-    fn waiting_words(&self, key: CallId) -> String {
-        match self.link_of(key) {
-            Some(link) => format!("Waiting for a person to answer at {link}"),
-            None => "Waiting for a person to answer".to_owned(),
-        }
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.

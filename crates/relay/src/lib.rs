@@ -215,7 +215,7 @@ impl Relay {
     ) -> ClientForward {
         match FrameIndex::read(frame) {
             Ok(index) => self.client_message(now, stream, frame, &index, None),
-            Err(defect) => self.reject_defect(stream, frame, defect),
+            Err(defect) => self.effects.reject_defect(stream, frame, defect),
         }
     }
 
@@ -239,11 +239,11 @@ impl Relay {
         bytes: Option<&Bytes>,
     ) -> ClientForward {
         let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
-            return self.reject_unreadable(stream, frame);
+            return self.effects.reject_unreadable(stream, frame);
         };
         if self.settings.has_callers_to_judge() && !is_json(read.text()) {
             // A server that is less strict may find a call in it, of which no rule was asked.
-            return self.reject_unreadable(stream, frame);
+            return self.effects.reject_unreadable(stream, frame);
         }
         let forward = match shape {
             Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),

@@ -86,7 +86,7 @@ impl Relay {
             Planned::Caller { open_for } => (None, open_for),
             Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
             Planned::Refuse(refusal) => {
-                self.tell_not_asked(refused_in.as_ref(), &refusal);
+                self.settings.tell_not_asked(refused_in.as_ref(), &refusal);
                 return Err(ErrorResponse::new(
                     -32000,
                     format!("nobody is asked: {refusal}"),
@@ -141,7 +141,7 @@ impl Relay {
             server_info: self.server.info(),
             client_info: self.client.info(),
             until,
-            outlives: self.outlives(place),
+            outlives: self.client.outlives_connection(place),
             team,
         };
         let entry = self.entry_of(call, ask.origin(), ask.request());
@@ -202,12 +202,6 @@ impl Relay {
             }
             .into()),
         }
-    }
-
-    /// Returns whether a question put there may outlive the connection of whoever is asked: an answer that comes with a request of
-    /// its own may come after any restart.
-    fn outlives(&self, place: AskedVia) -> bool {
-        place == AskedVia::People || !self.client.answers_on_same_connection()
     }
 
     /// The question is written: now it may be seen.

@@ -246,13 +246,6 @@ impl Relay {
         }
         Passed::Callers
     }
-
-    /// Tells the operator that a question was not asked.
-    pub(crate) fn tell_not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
-        if let Some(decisions) = &self.settings.decisions {
-            decisions.not_asked(call, refusal);
-        }
-    }
 }
 
 impl Candidates<'_> {

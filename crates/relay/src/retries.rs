@@ -28,7 +28,7 @@ impl Relay {
         let index = frame.index();
         if index.request_state.is_some() || index.input_responses.is_some() {
             return Some(match self.client.refusal_of_answers() {
-                Some(refusal) => self.reject(frame, &refusal),
+                Some(refusal) => self.effects.reject(frame, &refusal),
                 None => self.retry_comes(frame, kind),
             });
         }
@@ -84,12 +84,12 @@ impl Relay {
         let params = frame.params();
         let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
             let why = "`inputResponses` must be an object with each key once";
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
         if responses.keys().nth(RESPONSES).is_some() {
             let why = format!("`inputResponses` has too many members: {RESPONSES} are allowed");
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         }
         match claims.server() {
             // Where rounds wait here by now, none goes on that was passed on.
@@ -103,7 +103,8 @@ impl Relay {
 
     fn reject_state(&mut self, frame: ClientFrame<'_>, why: StateDefect) -> ClientForward {
         tracing::info!(server = %self.settings.server, %why, "a `requestState` was refused");
-        self.reject(frame, &ErrorResponse::new(-32602, why.to_string()))
+        self.effects
+            .reject(frame, &ErrorResponse::new(-32602, why.to_string()))
     }
 
     /// The client retries a call that the gateway sent back to it with questions of its own.
@@ -123,7 +124,7 @@ impl Relay {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Err(fault) = self.calls.budget().check_gain() {
-            return self.reject(frame, &fault.refusal());
+            return self.effects.reject(frame, &fault.refusal());
         }
         if let Some(repeated) = claims.repeated() {
             let call = self.calls.get(key);
@@ -142,7 +143,7 @@ impl Relay {
             match answer {
                 Ok(outcome) => right.push((question, outcome)),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(frame, &refusal);
+                    return self.effects.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => {
                     wrong.push((question, refusal, reason));
@@ -151,7 +152,7 @@ impl Relay {
         }
         let is_right = |ask: &AskId| right.iter().any(|(answered, _)| answered == ask);
         if let Some(refusal) = self.refuse_undeclared(frame, key, is_right) {
-            return self.reject(frame, &refusal);
+            return self.effects.reject(frame, &refusal);
         }
         self.round_states.use_up(state);
         if !responses.is_empty()
@@ -208,7 +209,7 @@ impl Relay {
         };
         if let Err(fault) = self.calls.budget().check() {
             // Its state is good for another try.
-            return self.reject(frame, &fault.refusal());
+            return self.effects.reject(frame, &fault.refusal());
         }
         self.round_states.use_up(state);
         // What may begin has to be admitted, whatever was admitted before.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Frame};
 
-use crate::decisions::Decisions;
+use crate::CallSummary;
+use crate::decisions::{Decisions, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
@@ -115,6 +116,13 @@ impl RelaySettings {
     pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
         let caller = self.task_caller.as_ref();
         caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))
+    }
+
+    /// Tells the operator that a question was not asked.
+    pub(crate) fn tell_not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
+        if let Some(decisions) = &self.decisions {
+            decisions.not_asked(call, refusal);
+        }
     }
 
     /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who

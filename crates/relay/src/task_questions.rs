@@ -38,11 +38,11 @@ impl Relay {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
                 let why = "the gateway has not shown this client the question of this task that it answers: read it with \
                            `tasks/get`; one that a rule gives to other people, or refuses, cannot be answered";
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged: {defect}");
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
         }
     }
@@ -181,7 +181,7 @@ impl Relay {
             },
         };
         if self.limits.admit_report(now) {
-            self.tell_not_asked(call, &refusal);
+            self.settings.tell_not_asked(call, &refusal);
         }
         let why = format!("nobody is asked the question of this task: {refusal}");
         Some(ErrorResponse::new(-32000, why))

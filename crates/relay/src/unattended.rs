@@ -21,7 +21,7 @@ impl Relay {
     pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
         match self.calls.budget().permit() {
             Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
-            Err(fault) => self.reject(frame, &fault.refusal()),
+            Err(fault) => self.effects.reject(frame, &fault.refusal()),
         }
     }
 

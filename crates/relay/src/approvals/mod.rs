@@ -69,7 +69,7 @@ impl Relay {
             Ok(summary) => summary,
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged, since {defect}");
-                return Err(self.reject(frame, &ErrorResponse::new(-32602, why)));
+                return Err(self.effects.reject(frame, &ErrorResponse::new(-32602, why)));
             }
         };
         let tool = self.catalog.facts_of(kind, &summary.target);
@@ -94,7 +94,7 @@ impl Relay {
             Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal.to_string())),
             Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(kind, *frame) => {
                 let why = "people approve this call, and they would not see all members of it and of its params; leave out members that the protocol does not define";
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Admission::Approve(approval) => {
                 Some(self.ask_approval(frame, kind, summary, *approval))
@@ -214,7 +214,7 @@ impl Relay {
         };
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         let text = frame.bytes_of(frame.text());
         let key = self.insert_unsent(permit, frame.at(), frame.stream(), id, kind, text);

@@ -14,7 +14,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::hand_back::HANDED_BACK;
 use crate::parts::calls::Call;
 use crate::parts::turns::Rule;
-use crate::{Audience, CallKind};
+use crate::{AskedVia, Audience, CallKind};
 
 /// The state of the client. Only this module and its files look into it.
 #[derive(Default)]
@@ -114,6 +114,12 @@ impl Client {
             // It is asked in a call, or not at all.
             ClientEra::Rounds(_) => self.capability(call).has(mode),
         }
+    }
+
+    /// Returns whether a question that is asked so may outlive the connection of whoever is asked: an answer that comes with a request of
+    /// its own may come after any restart.
+    pub(crate) fn outlives_connection(&self, via: AskedVia) -> bool {
+        via == AskedVia::People || !self.answers_on_same_connection()
     }
 
     /// Returns which of its calls may be at once with a server that pushes its questions and does not say in which call.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::effect_queue::EffectQueue;
 use crate::{Audience, ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
@@ -16,7 +17,7 @@ impl Relay {
     /// The client opens a session.
     pub(crate) fn client_initializes(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
-            return self.reject(
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`initialize` needs params"),
             );
@@ -41,7 +42,7 @@ impl Relay {
                 return ClientForward::Handled;
             }
             Contact::Probing => return self.wait_for_era(frame),
-            Contact::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
         let other = self.other_id_at_server(&id);
         let is_own = other.is_some();
@@ -63,13 +64,17 @@ impl Relay {
         }
         self.opening_ids.note(id);
         let capabilities = with_declared(audience, capabilities, spoken);
-        self.forward_with(*frame, params, "capabilities", capabilities)
+        let changed = capabilities.and_then(|value| {
+            let all = members::Members::read(params, "params").ok()?;
+            Some(all.with("capabilities", Some(&value)))
+        });
+        self.effects.forward_opening(*frame, changed.as_deref())
     }
 
     /// The client asks which revisions the server speaks.
     pub(crate) fn client_discovers(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
-            return self.reject(
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
@@ -89,7 +94,7 @@ impl Relay {
                 return ClientForward::Handled;
             }
             Contact::Probing => return self.wait_for_era(frame),
-            Contact::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
         if let Some(own) = self.other_id_at_server(&id) {
             let probe = EraProbe::new(own.clone(), opening);
@@ -108,39 +113,10 @@ impl Relay {
         let capabilities = capabilities.map_or("{}", RawValue::get);
         let audience = self.settings.answer_with;
         let changed = with_declared(audience, capabilities, Revision::V2026_07_28);
-        match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))
-        {
-            Some(Ok(params)) => self.send_changed(*frame, &params),
-            Some(Err(_)) | None => ClientForward::AsIs(None),
-        }
-    }
-
-    fn forward_with(
-        &mut self,
-        frame: Frame<'_>,
-        params: &RawValue,
-        name: &str,
-        value: Option<Box<RawValue>>,
-    ) -> ClientForward {
-        let Some(value) = value else {
-            return ClientForward::AsIs(None);
-        };
-        let Ok(all) = members::Members::read(params, "params") else {
-            return ClientForward::AsIs(None);
-        };
-        let params = all.with(name, Some(&value));
-        self.send_changed(frame, &params)
-    }
-
-    fn send_changed(&mut self, frame: Frame<'_>, params: &RawValue) -> ClientForward {
-        match frame.range(FramePart::Params) {
-            Some(range) => {
-                self.effects
-                    .tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
-                ClientForward::Handled
-            }
-            None => ClientForward::AsIs(None),
-        }
+        let changed = changed.and_then(|value| {
+            meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)).ok()
+        });
+        self.effects.forward_opening(*frame, changed.as_deref())
     }
 
     pub(crate) fn flush_waiting(&mut self, now: Timestamp) {
@@ -161,7 +137,7 @@ impl Relay {
         for (stream, waited) in self.early_requests.take() {
             let index = FrameIndex::at(&waited);
             if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
-                self.reject_on(stream, frame, &refusal);
+                self.effects.reject_on(stream, frame, &refusal);
             }
         }
     }
@@ -183,6 +159,19 @@ fn string_member(object: &RawValue, name: &str) -> Option<String> {
     members::member(object, name)
         .and_then(members::text)
         .map(std::borrow::Cow::into_owned)
+}
+
+impl EffectQueue {
+    /// Forwards an opening, with these params in place of the client's if there are any.
+    fn forward_opening(&mut self, frame: Frame<'_>, params: Option<&RawValue>) -> ClientForward {
+        match params.zip(frame.range(FramePart::Params)) {
+            Some((params, range)) => {
+                self.tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
+                ClientForward::Handled
+            }
+            None => ClientForward::AsIs(None),
+        }
+    }
 }
 
 /// Returns the client's `initialize` at this revision, with what the gateway adds to its capabilities for this audience.

@@ -121,7 +121,7 @@ impl Relay {
                     id: asked,
                 },
                 ProbeRequest::Initialize,
-            ) if asked == id && !self.must_answer_older(revision) => ServerForward::AsIs {
+            ) if asked == id && !self.server.is_newer_than(revision) => ServerForward::AsIs {
                 stream: *stream,
                 last: true,
             },
@@ -149,14 +149,6 @@ impl Relay {
                 self.answer_opening(probe.opening().clone());
                 ServerForward::Handled
             }
-        }
-    }
-
-    /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
-    fn must_answer_older(&self, asked: &str) -> bool {
-        match (asked.parse::<Revision>(), self.server.revision()) {
-            (Ok(asked), Some(given)) => asked < given,
-            (Err(_), _) | (_, None) => false,
         }
     }
 

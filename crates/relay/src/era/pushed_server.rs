@@ -173,16 +173,18 @@ impl Relay {
     ) -> ClientForward {
         if method == "subscriptions/listen" {
             let why = "the server has a pushed session: subscriptions are not bridged to it";
-            return self.reject(frame, &ErrorResponse::new(-32601, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32601, why));
         }
         if method == "tasks/update" {
             let why = "the server has a pushed session, in which tasks do not ask: there is no `tasks/update`";
-            return self.reject(frame, &ErrorResponse::new(-32601, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32601, why));
         }
         let changed = match without_rounds_members(*frame) {
             Ok(changed) => changed,
             Err(defect) => {
-                return self.reject(frame, &ErrorResponse::new(-32602, defect.to_string()));
+                return self
+                    .effects
+                    .reject(frame, &ErrorResponse::new(-32602, defect.to_string()));
             }
         };
         let capability = declared_in(*frame);

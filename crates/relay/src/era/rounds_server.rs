@@ -402,7 +402,7 @@ impl Relay {
         let capability = self.client.capability(None);
         let own = meta_for(&self.client, self.settings.answer_with);
         let Some(changed) = with_meta(frame.text(), &own, self.log_levels.client()) else {
-            return self.reject(
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`params` must be an object"),
             );

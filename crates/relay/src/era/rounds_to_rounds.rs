@@ -137,11 +137,11 @@ impl Relay {
     ) -> ClientForward {
         let Some(retry) = with_server_state(*frame, server.state(), false) else {
             let why = "`params` must be an object with each member once";
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         };
         if let Err(fault) = self.calls.budget().check() {
             // Its state is good for another try.
-            return self.reject(frame, &fault.refusal());
+            return self.effects.reject(frame, &fault.refusal());
         }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
             // The gateway was started anew, or another one has the round: the server goes on with what the client brings, and what
@@ -180,7 +180,7 @@ impl Relay {
                 }
                 Ok(None) => unanswered.push(key),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(frame, &refusal);
+                    return self.effects.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
             }
@@ -194,7 +194,7 @@ impl Relay {
         }
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         self.round_states.use_up(state);
         let retry = Retry::new(permit, frame.stream(), frame.at(), retry, own);
@@ -226,7 +226,7 @@ impl Relay {
                 for key in asked {
                     self.drop_question(*key, Ending::ClientFailed);
                 }
-                return self.reject(frame, &refusal);
+                return self.effects.reject(frame, &refusal);
             }
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
@@ -247,7 +247,7 @@ impl Relay {
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
-            return self.reject(frame, &ErrorResponse::new(-32603, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32603, why));
         };
         self.passed_rounds.sent(round, state);
         self.effects.tell_client(frame.stream(), again, true);
@@ -275,7 +275,8 @@ impl Relay {
         if let Some((stream, text)) = self.passed_rounds.fail(round)
             && let Some(index) = FrameIndex::at(text.as_bytes())
         {
-            self.reject_on(stream, Frame::of_text(&text, &index), refusal);
+            self.effects
+                .reject_on(stream, Frame::of_text(&text, &index), refusal);
         }
     }
 }

@@ -122,6 +122,14 @@ impl Server {
         self.revision().unwrap_or(Revision::LATEST_PUSHED)
     }
 
+    /// Returns whether it gives a newer revision than a client asked for, so that the gateway stands between them.
+    pub(super) fn is_newer_than(&self, asked: &str) -> bool {
+        match (asked.parse::<Revision>(), self.revision()) {
+            (Ok(asked), Some(given)) => asked < given,
+            (Err(_), _) | (_, None) => false,
+        }
+    }
+
     /// Returns whether a session's server declared that it logs.
     pub(crate) fn has_logging(&self) -> bool {
         match &self.0 {

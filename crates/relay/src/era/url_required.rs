@@ -66,7 +66,7 @@ impl Relay {
         if let Some((call, refusal)) = refused
             && self.limits.admit_report(now)
         {
-            self.tell_not_asked(call.as_ref(), &refusal);
+            self.settings.tell_not_asked(call.as_ref(), &refusal);
         }
         let why = "the server wants links visited, and the rules leave none of them to the caller of such a request";
         Err(ErrorResponse::new(-32000, why))

@@ -27,6 +27,7 @@
 //! | `url_demand` | the links that a server required to be visited |
 //! | `reported_name`, `log_levels` | the name that the server reported; levels of log messages |
 //! | `timers`, `effect_queue` | what is due; the effects that wait |
+//! | `rejections` | frames of the client that are not passed on, as effects |
 
 pub(crate) mod approvals;
 pub(crate) mod asking_targets;
@@ -45,6 +46,7 @@ pub(crate) mod log_levels;
 pub(crate) mod opening_ids;
 pub(crate) mod passed_rounds;
 pub(crate) mod past_calls;
+mod rejections;
 pub(crate) mod reported_name;
 pub(crate) mod request_state;
 pub(crate) mod retry_answers;
