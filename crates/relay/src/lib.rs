@@ -21,18 +21,17 @@
 //! | `asking_frames` | the frames of a server that ask, as any reader may take them |
 //! | `era/` | the state of each side and its era, from its opening on; translation between the eras, one file per era and side |
 //! | `call_start` | a request as it starts at the server, with what a retry carries |
-//! | `call_queue` | calls that wait for their turn with the server |
+//! | `calls_in_turn` | calls that go to the server in turn |
 //! | `call_endings` | a call ends: with a response, an error, or unattended |
 //! | `retries` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `new_asks` | a question is checked and recorded |
 //! | `reassignment` | questions that go over to another call when theirs ends |
 //! | `question_plan` | the decision about a question, by all calls that may have asked |
 //! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
-//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown |
-//! | `tool_listing` | the tools are asked for, where approvers may change arguments and no client has listed them |
-//! | `task_questions` | questions of tasks |
+//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown, the list of tools |
+//! | `task_judgement` | questions of tasks, by an operator's decisions |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the words |
-//! | `unattended` | calls that nobody waits for, beyond this session |
+//! | `calls_in_record` | calls that nobody waits for, beyond this session |
 //! | `connection_load` | the work on this connection, for a shell that has several |
 //! | `learned` | what was learned, in a form that outlives the process |
 //! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
@@ -43,8 +42,9 @@ mod answers;
 mod approvals;
 mod asking_frames;
 mod call_endings;
-mod call_queue;
 mod call_start;
+mod calls_in_record;
+mod calls_in_turn;
 mod connection_load;
 pub mod decisions;
 mod delivery_reports;
@@ -66,9 +66,7 @@ mod request_ids;
 mod retries;
 mod server_name;
 pub mod settings;
-mod task_questions;
-mod tool_listing;
-mod unattended;
+mod task_judgement;
 mod unknown_members;
 
 /// Returns whether a text is JSON. The scan of a frame skips values without reading them.

@@ -9,10 +9,12 @@
 //! | `request` | the question about a call |
 //! | `edits` | the arguments that approvers changed |
 //! | `shown` | the members of a call that approvers are shown |
+//! | `tools` | the tools are asked for, where approvers may change arguments and no client has listed them |
 
 mod edits;
 mod request;
 mod shown;
+mod tools;
 
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};

@@ -1,5 +1,6 @@
 //! The parts of the relay. Each is a type that owns its data, which only its own file reaches; no part names the relay (`.ci/check-layers`).
-//! Where the relay does something with a part alone, that stands in a file of the same name beside this folder.
+//! A part owns its data and its transitions, each named for what happened, and returns small results. What takes several parts stands in
+//! the files beside this folder, under other names.
 //!
 //! | part | contents |
 //! | --- | --- |
