@@ -44,7 +44,7 @@ impl Relay {
             request_id: Some(id.clone()),
             reason: Some("answered elsewhere".to_owned()),
         };
-        self.tell_client(stream, notice.to_message(), false);
+        self.effects.tell_client(stream, notice.to_message(), false);
     }
 
     fn stream_of(&self, key: AskId) -> StreamId {
@@ -54,9 +54,15 @@ impl Relay {
             .unwrap_or(StreamId::SESSION)
     }
 
-    /// Handles the client's answer: the record decides whether it was the first.
-    pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
-        if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
+    /// The client answered, in this reply where the server may have it as it is: the record decides whether it was the first.
+    pub(crate) fn client_answered(
+        &mut self,
+        key: AskId,
+        outcome: Outcome,
+        reply: Option<ClientReply>,
+    ) {
+        let ask = self.asks.get_mut(key);
+        if let Some(record) = ask.and_then(|ask| ask.submit(reply)) {
             self.effects.push(Effect::Submit {
                 question: key,
                 record,
@@ -206,7 +212,7 @@ impl Relay {
         refusal: &ErrorResponse,
     ) {
         match (ask.origin(), ask.call()) {
-            (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
+            (Origin::Pushed { id }, _) => self.effects.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
             (Origin::PassedRound { round, .. }, call) => {
                 self.retry_fails(*round, refusal);
@@ -235,7 +241,7 @@ impl Relay {
                 request_id: Some(id.clone()),
                 reason: None,
             };
-            self.tell_client(stream, notice.to_message(), false);
+            self.effects.tell_client(stream, notice.to_message(), false);
         }
         if let Some(record) = question.record().filter(|_| tell) {
             let record = record.to_owned();
@@ -265,7 +271,7 @@ impl Relay {
             {
                 let revision = self.server.revision_or_latest();
                 let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
-                self.tell_server(refusal.to_response(&id), None);
+                self.effects.tell_server(refusal.to_response(&id), None);
             }
         }
     }

@@ -31,7 +31,12 @@ impl ErrorResponse {
         }
     }
 
-    /// Returns the error with data for programs.
+    /// The refusal of a response of the server that is not JSON.
+    pub(crate) fn unreadable() -> Self {
+        Self::new(-32603, "the server gave an answer that is not JSON")
+    }
+
+    /// The same with more for programs.
     #[must_use]
     pub(crate) fn with_data(self, data: Value) -> Self {
         let data = Some(data);

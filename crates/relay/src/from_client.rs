@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
-use mcp_elicit_core::wire::{Cancelled, Envelope, FrameDefect, Id, members, message, method};
-use serde_json::json;
+use mcp_elicit_core::wire::{Cancelled, Envelope, Id, members, message, method};
 use serde_json::value::RawValue;
 
 use crate::call_start::{Carried, Start};
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::parts::calls::{self, Call};
+use crate::parts::calls::{self, AskingCall, Call, CallProgress, Request};
 use crate::parts::client_waits::is_timeout;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
@@ -36,64 +35,58 @@ impl Relay {
         if frame.id().is_none() {
             // Its answer would be indistinguishable from another's (JSON-RPC 2.0; MCP has no null ids either).
             let why = "a request's id must be a string or a number";
-            return self.reject_under(frame.stream(), None, -32600, why);
+            return self.effects.reject_under(frame.stream(), None, -32600, why);
         }
         match method {
             method::INITIALIZE => return self.client_initializes(frame),
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
-        if let Some(refused) = self.refuse_other_spelling(frame, method) {
-            return refused;
+        if self.settings.has_callers_to_judge() && is_nearly_judged(method) {
+            // It is judged as no call, and a server that is not strict may take it for one.
+            return self
+                .effects
+                .reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
         }
-        if let Some(refused) = self.refuse_foreign_task(frame, method) {
-            return refused;
+        if let Some(refusal) = self.settings.refusal_of_task_request(*frame, method) {
+            return self.effects.reject(frame, &refusal);
         }
         if let Some(refused) = self.refuse_task_request(frame, method) {
             return refused;
         }
         self.client.learn_from_request(*frame);
         match self.server.contact() {
-            Contact::Gone => self.reject(frame, &self.server_ended()),
+            Contact::Gone => self.effects.reject(frame, &self.server_ended()),
             Contact::Probing => self.wait_for_era(frame),
             Contact::New if self.client.needs_no_opening() => {
                 self.begin_probe(frame.at());
                 self.wait_for_era(frame)
             }
             Contact::Known if !self.client.is_unknown() => self.route(frame, method),
-            // Before any opening, it concerns the server alone.
-            Contact::New | Contact::Known => match self.refuse_unopened(frame, method) {
-                Some(refused) => refused,
-                None => self.start(frame, Start::default()),
-            },
+            Contact::New | Contact::Known
+                if self.settings.decisions.is_some() && CallKind::of_method(method).is_some() =>
+            {
+                // Nobody has said which era is spoken, so no rule can judge it.
+                let why = "the session was not opened: send `initialize` first";
+                self.effects.reject(frame, &ErrorResponse::new(-32600, why))
+            }
+            // Before any opening: the server's own business.
+            Contact::New | Contact::Known => self.start(frame, Start::default()),
         }
     }
 
-    /// Refuses a method that nearly matches that of a call or of a task, under rules and if tasks are kept apart. It is
-    /// not decided about as a call, and a lenient server may take it for one.
-    fn refuse_other_spelling(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> Option<ClientForward> {
-        if !self.settings.has_callers_to_judge() || !is_nearly_judged(method) {
-            return None;
-        }
-        Some(self.reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING)))
-    }
-
-    /// Makes the request wait until the server's era is known.
+    /// The request waits until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         if !self
             .early_requests
             .add(permit, frame.stream(), frame.text())
         {
             let why = "too many requests wait for the server's first answer";
-            return self.reject(frame, &ErrorResponse::new(-32000, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32000, why));
         }
         ClientForward::Handled
     }
@@ -101,8 +94,8 @@ impl Relay {
     /// Routes a request of a known client to a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
-        if let Some(refused) = self.refuse_rounds_in_session(frame, method) {
-            return refused;
+        if let Some(refusal) = self.client.refusal_in_session(*frame, method) {
+            return self.effects.reject(frame, &refusal);
         }
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)
@@ -131,33 +124,41 @@ impl Relay {
             Ok(permit) => permit,
             Err(fault) => {
                 self.undelivered_approval(delivery);
-                return self.reject(frame, &fault.refusal());
+                return self.effects.reject(frame, &fault.refusal());
             }
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
-        let mut call = Call::new(permit, frame.at(), frame.stream(), id.clone(), kind);
-        call.set_capability(capability);
-        call.rounds_mut().set_retry_answers(carried.into_answers());
-        call.set_log_level(self.requested_log_level(*frame));
-        call.set_lists_tools(frame.method() == Some("tools/list"));
-        call.set_lists_tasks(frame.method() == Some("tasks/list"));
-        if let Some(other) = self.other_id_at_server(&id) {
-            // Another request, an earlier one in progress, or one of the gateway's own may have this id.
-            call.set_upstream_id(other);
-            if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
-                sent = Cow::Owned(envelope.with_id(call.upstream_id()));
+        let log_level = self.requested_log_level(*frame);
+        let other = self.other_id_at_server(&id);
+        if let Some(other) = &other
+            && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
+        {
+            // Another client's request, or an earlier one still at work, has its id, or one of the gateway's own may.
+            sent = Cow::Owned(envelope.with_id(other));
+        }
+        let progress = if self.settings.client_streams {
+            self.give_token(&mut sent, *frame)
+        } else {
+            CallProgress::default()
+        };
+        let request = match kind {
+            Some(kind) => {
+                let kept = AskingCall::new(kind, frame.bytes_of(&sent), capability);
+                Request::Call(kept.with_digest(frame.digest()))
             }
+            None => Request::without_questions(frame.method()),
+        };
+        let mut call = Call::new(permit, frame.at(), frame.stream(), id, request)
+            .with_retry_answers(carried.into_answers())
+            .with_log_level(log_level)
+            .with_progress(progress);
+        if let Some(other) = other {
+            call = call.with_upstream_id(other);
         }
-        if self.settings.client_streams {
-            call = self.give_token(call, &mut sent, *frame);
-        }
-        if kind.is_some() {
-            call.keep(frame.bytes_of(&sent));
-            call.set_digest(frame.digest());
-        }
-        call.recount();
         let Some(key) = self.calls.insert(call) else {
-            return self.reject(frame, &ErrorResponse::new(-32600, SAME_ID));
+            return self
+                .effects
+                .reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(key) {
@@ -174,26 +175,25 @@ impl Relay {
         }
     }
 
-    /// Sets the progress token, which must be unique because progress finds its stream by it. `frame` is the frame as
-    /// received.
-    fn give_token(&mut self, call: Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> Call {
+    /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
+    fn give_token(&mut self, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> CallProgress {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
             Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
                 .and_then(|index| calls::progress_token(Frame::of_text(changed, &index))),
         };
         let Some(token) = token else {
-            return call;
+            return CallProgress::default();
         };
         let Some(own) = self.other_token(&token) else {
-            return call.with_tokens(token.clone(), Some(token));
+            return CallProgress::with_tokens(token.clone(), Some(token));
         };
         let changed = with_token(sent, &own);
         let upstream = changed.is_some().then_some(own);
         if let Some(changed) = changed {
             *sent = Cow::Owned(changed);
         }
-        call.with_tokens(token, upstream)
+        CallProgress::with_tokens(token, upstream)
     }
 
     pub(crate) fn client_notification(
@@ -211,8 +211,8 @@ impl Relay {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
-            // A server might act on a call without an id, which nothing has decided about.
-            _ => self.reject_under(stream, None, -32600, NEEDS_ID),
+            // A server might act on a call without an id, of which nobody was asked.
+            _ => self.effects.reject_under(stream, None, -32600, NEEDS_ID),
         }
     }
 
@@ -266,7 +266,7 @@ impl Relay {
             params.and_then(|params| members::Members::read(params, "params").ok())
         {
             let params = params.with("requestId", Some(&own));
-            self.tell_server(
+            self.effects.tell_server(
                 message::notification(method::CANCELLED, Some(&params)),
                 None,
             );
@@ -291,7 +291,8 @@ impl Relay {
             None => ClientForward::Handled,
             Some(servers) if servers == id => ClientForward::AsIs(None),
             Some(servers) => {
-                self.tell_server(frame_edit::with_id(frame.text(), &servers), None);
+                self.effects
+                    .tell_server(frame_edit::with_id(frame.text(), &servers), None);
                 ClientForward::Handled
             }
         }
@@ -331,64 +332,7 @@ impl Relay {
             request_id: Some(id),
             reason: None,
         };
-        self.tell_server(notice.to_message(), None);
-    }
-
-    /// Rejects a request; other frames have no sender to tell.
-    pub(crate) fn reject(
-        &mut self,
-        frame: ClientFrame<'_>,
-        refusal: &ErrorResponse,
-    ) -> ClientForward {
-        self.reject_on(frame.stream(), *frame, refusal);
-        ClientForward::Handled
-    }
-
-    /// Rejects a request that came on this stream.
-    pub(crate) fn reject_on(
-        &mut self,
-        stream: StreamId,
-        frame: Frame<'_>,
-        refusal: &ErrorResponse,
-    ) {
-        if let Some(id) = frame.id() {
-            self.tell_client(stream, refusal.to_response(&id), true);
-        }
-    }
-
-    /// Rejects a frame that is not passed on, under its id if it has one.
-    pub(crate) fn reject_defect(
-        &mut self,
-        stream: StreamId,
-        bytes: &[u8],
-        defect: FrameDefect,
-    ) -> ClientForward {
-        if defect == FrameDefect::NotOneObject {
-            return self.reject_unreadable(stream, bytes);
-        }
-        let id = frame::only_id(bytes);
-        self.reject_under(stream, id.as_ref(), defect.code(), &defect.to_string())
-    }
-
-    pub(crate) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
-        let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
-            Ok(_) => (-32600, "the message is not a request".to_owned()),
-            Err(defect) => (-32700, defect.to_string()),
-        };
-        self.reject_under(stream, None, code, &why)
-    }
-
-    /// Sends an error for a frame that is not a message, under its id if it has one.
-    fn reject_under(
-        &mut self,
-        stream: StreamId,
-        id: Option<&Id>,
-        code: i32,
-        why: &str,
-    ) -> ClientForward {
-        let error = members::raw_value(&json!({"code": code, "message": why}));
-        self.tell_client(stream, message::error(id, &error), true);
-        ClientForward::Handled
+        self.effects.tell_server(notice.to_message(), None);
     }
 }
 

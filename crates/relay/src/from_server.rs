@@ -1,23 +1,18 @@
 //! Frames from the server: passed on, or handled here if they ask.
 
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
 use mcp_elicit_core::wire::members;
-use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, method,
-};
+use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
 
-use crate::asking_frames::{
-    asks_in_result, asks_in_rounds, begins_task, names_questions, resembles_question, wants_links,
-};
+use crate::asking_frames::{asks_in_result, names_questions, resembles_question, wants_links};
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_client::OTHER_SPELLING;
 use crate::parts::asks::Origin;
-use crate::parts::calls::Call;
 use crate::parts::past_calls::PastCalls;
-use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
+use crate::{CallId, Ending, Relay, ServerForward, StreamId, Timestamp};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     stream: StreamId::SESSION,
@@ -44,22 +39,24 @@ impl Relay {
         if method::is_like_create(method) || (is_judged && names_questions(frame)) {
             // A lenient client may take it for a question, which nothing has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
-            self.tell_server(refusal.to_response(&id), None);
+            self.effects.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
         }
-        if self.answer_for_client(&id, method) {
+        if let Some(answer) = self.client.answer_instead(&id, method) {
+            self.effects.tell_server(answer, None);
             return ServerForward::Handled;
         }
         if self.server_requests.is_full() {
             let why = "too many requests wait for the client";
-            self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
             return ServerForward::Handled;
         }
         let other = self.other_id_at_client(&id);
         let shown = other.clone().unwrap_or_else(|| id.clone());
         self.server_requests.open(shown, id);
         match other {
-            None => self.forward_in_session(via),
+            None => self.calls.forward_in_session(via),
             Some(other) => {
                 self.tell_in_session(via, frame_edit::with_id(frame.text(), &other));
                 ServerForward::Handled
@@ -69,10 +66,10 @@ impl Relay {
 
     /// Sends this frame to the client on the stream of its call, or on the session's.
     fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
-        let ServerForward::AsIs { stream, last } = self.forward_in_session(via) else {
+        let ServerForward::AsIs { stream, last } = self.calls.forward_in_session(via) else {
             return;
         };
-        self.tell_client(stream, frame, last);
+        self.effects.tell_client(stream, frame, last);
     }
 
     /// Handles a frame that is not passed on: the server gets an error for a request, the client for the answer to its
@@ -89,14 +86,16 @@ impl Relay {
         };
         if frame::has_method(bytes) {
             // A request of the server, whose ids are its own.
-            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         } else if let Some(probe) = self.probe_ended(&id) {
             self.opening_ids.answered(&id);
             let forward = self.probe_refused(now, probe, None);
             self.flush_waiting(now);
             return forward;
-        } else if self.listing_ended(now, &id) {
-            // Rules continue with the known tools.
+        } else if self.tool_listing.awaits(&id) {
+            // Rules go on with what is known of the tools.
+            self.end_listing(now);
         } else if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
@@ -105,21 +104,11 @@ impl Relay {
             self.calls.end_upstream(key);
             self.fail(now, key, &ErrorResponse::new(-32603, why));
         } else {
-            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
+            self.effects
+                .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         }
         self.next_turns(now);
         ServerForward::Handled
-    }
-
-    /// Forwards to the stream of the frame's call, or to the session's.
-    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
-        let stream = via
-            .and_then(|key| self.calls.get(key))
-            .and_then(Call::stream);
-        ServerForward::AsIs {
-            stream: stream.unwrap_or(StreamId::SESSION),
-            last: false,
-        }
     }
 
     pub(crate) fn server_notification(
@@ -155,14 +144,14 @@ impl Relay {
             ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
-                self.forward_in_session(via)
+                self.calls.forward_in_session(via)
             }
             _ if resembles_question(method) => {
                 // A lenient client may take it for a question, which nothing has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
-            _ => self.forward_in_session(via),
+            _ => self.calls.forward_in_session(via),
         }
     }
 
@@ -174,7 +163,7 @@ impl Relay {
         params: &RawValue,
     ) -> ServerForward {
         if self.judge_status(now, params).is_ok() {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         }
         tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
         ServerForward::Handled
@@ -192,7 +181,7 @@ impl Relay {
             .as_ref()
             .and_then(|token| self.calls.by_upstream_token(token))
         else {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         };
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
@@ -211,7 +200,7 @@ impl Relay {
             };
         }
         if let Some(place) = frame.member_range(FramePart::Params, "progressToken") {
-            self.tell_client(
+            self.effects.tell_client(
                 stream,
                 frame_edit::spliced(frame.text(), &place, wanted.as_json()),
                 false,
@@ -227,7 +216,7 @@ impl Relay {
             reason,
         }) = Cancelled::parse(params)
         else {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         };
         if let Some(key) = self.asks.by_server_id(&id) {
             self.drop_question(key, Ending::WithdrawnByServer);
@@ -242,7 +231,7 @@ impl Relay {
             }
             // The client may know a question, or another request, by the id of one that has ended.
             None if !self.is_free_at_client(&id) => ServerForward::Handled,
-            Some(_) | None => self.forward_in_session(via),
+            Some(_) | None => self.calls.forward_in_session(via),
         }
     }
 
@@ -267,7 +256,7 @@ impl Relay {
             self.past_calls.answered(&id);
             return ServerForward::Handled;
         };
-        if self.is_of_other_revision(frame) {
+        if self.server.asks_in_other_revision(frame) {
             let refusal = self.other_revision();
             self.calls.end_upstream(key);
             self.fail(now, key, &refusal);
@@ -279,14 +268,22 @@ impl Relay {
             self.fail(now, key, &refusal);
             return ServerForward::Handled;
         }
-        self.note_task_owner(key, frame);
-        match self.own_tasks(key, frame) {
-            Ok(None) => {}
-            Ok(Some(text)) => return self.finish_with(now, key, text),
-            Err(refusal) => {
-                self.calls.end_upstream(key);
-                self.fail(now, key, &refusal);
-                return ServerForward::Handled;
+        if let (Some(caller), Some(call)) = (&self.settings.task_caller, self.calls.get(key)) {
+            let owners = &self.settings.task_owners;
+            if call.kind().is_some() {
+                owners.call_answered(frame, caller);
+            }
+            if call.lists_tasks() {
+                let revision = self.server.revision_or_latest();
+                match owners.own_in_list(frame, caller, revision) {
+                    Ok(None) => {}
+                    Ok(Some(text)) => return self.finish_with(now, key, text),
+                    Err(refusal) => {
+                        self.calls.end_upstream(key);
+                        self.fail(now, key, &refusal);
+                        return ServerForward::Handled;
+                    }
+                }
             }
         }
         match self.elicitation_in(key, frame) {
@@ -301,27 +298,8 @@ impl Relay {
         }
     }
 
-    /// Returns `true` if a server with an open session answers in the form of 2026-07-28: it asks, or has begun a task,
-    /// which may ask. That revision was not negotiated, so neither the client nor the gateway would treat it as
-    /// intended.
-    fn is_of_other_revision(&self, frame: Frame<'_>) -> bool {
-        self.server.must_not_ask_in_results() && asks_in_rounds(frame)
-    }
-
-    /// Returns the refusal of a message in a revision that was not negotiated.
-    pub(crate) fn other_revision(&self) -> ErrorResponse {
-        tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
-        let server = self.shown_server();
-        let revision = self.server.revision_or_latest();
-        let why = format!(
-            "the server {server} answers in a revision that was not agreed on: {revision} was, and this is a form of {}",
-            Revision::V2026_07_28
-        );
-        ErrorResponse::new(-32603, why)
-    }
-
-    /// Returns the elicitation in the response, determined from two members only. If two readers could see different
-    /// things, a possible question counts: it is then read in full, and refused if necessary.
+    /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
+    /// asks counts: it is read in full then, and refused if need be.
     pub(crate) fn elicitation_in(
         &self,
         key: CallId,
@@ -353,7 +331,7 @@ impl Relay {
                 return None;
             }
             None => {
-                self.fail(now, key, &unreadable());
+                self.fail(now, key, &ErrorResponse::unreadable());
                 return None;
             }
         };
@@ -365,145 +343,7 @@ impl Relay {
         Some(required)
     }
 
-    /// Handles the server's answer to a call: the client gets it, now or when it makes the call again.
-    pub(crate) fn finish(
-        &mut self,
-        now: Timestamp,
-        key: CallId,
-        frame: Frame<'_>,
-    ) -> ServerForward {
-        if let Some(text) = self.approvals.added_to(key, frame) {
-            self.approvals.forget(key);
-            return self.finish_with(now, key, text);
-        }
-        self.calls.end_upstream(key);
-        if self.became_task(key, frame) {
-            self.remember_task(key, frame);
-        }
-        self.turn_ends(key);
-        self.end_questions_of(now, key, Ending::CallEnded);
-        let Some(call) = self.calls.get_mut(key) else {
-            return ServerForward::Handled;
-        };
-        let Some(stream) = call.stream() else {
-            self.keep_result(now, key, frame.text().to_owned());
-            return ServerForward::Handled;
-        };
-        let lists_tools = call.lists_tools();
-        if lists_tools && let Some(result) = frame.result() {
-            self.learn_tools(result);
-        }
-        let Some(call) = self.calls.get(key) else {
-            return ServerForward::Handled;
-        };
-        let same_id = call.client_id().as_json() == call.upstream_id().as_json();
-        let client_id = call.client_id().clone();
-        let translated = self.in_clients_era(key, frame);
-        self.remove_call(key);
-        match (translated, same_id) {
-            (None, true) => ServerForward::AsIs { stream, last: true },
-            (translated, _) => {
-                let frame =
-                    frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
-                self.tell_client(stream, frame, true);
-                ServerForward::Handled
-            }
-        }
-    }
-
-    /// Ends a call at the server with this text as the client's answer.
-    fn finish_with(&mut self, now: Timestamp, key: CallId, text: String) -> ServerForward {
-        if let Some(index) = FrameIndex::at(text.as_bytes())
-            && let ServerForward::AsIs { stream, last } =
-                self.finish(now, key, Frame::of_text(&text, &index))
-        {
-            self.tell_client(stream, text, last);
-        }
-        ServerForward::Handled
-    }
-
-    /// Sends the answer of a call that came while no client waited to the client that waits now.
-    pub(crate) fn deliver_finished(&mut self, key: CallId) {
-        let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
-        else {
-            return;
-        };
-        if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
-            let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.tell_client(stream, frame, true);
-        }
-        self.remove_call(key);
-    }
-
-    /// Ends the call with an error of the gateway's own.
-    pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
-        self.end_questions_of(now, key, Ending::CallEnded);
-        self.keep_undelivered(key);
-        let Some(call) = self.calls.get(key) else {
-            return;
-        };
-        let frame = refusal.to_response(call.client_id());
-        if let Some(stream) = call.stream() {
-            self.remove_call(key);
-            self.tell_client(stream, frame, true);
-            return;
-        }
-        self.remember_given_up(key);
-        self.calls.end_upstream(key);
-        self.finish_unattended(key, frame);
-        let at = now.after(self.settings.keep_results);
-        self.timers.set(at, Timer::DropUnattended(key));
-        self.drop_call(key);
-    }
-
-    /// Returns `true` if the response says that the call continues as a task of 2025-11-25, whose questions are pushed.
-    fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
-        let may_ask = |call: &Call| call.kind().is_some();
-        self.settings.decisions.is_some()
-            && self.server.pushes_questions_of_tasks()
-            && self.calls.get(key).is_some_and(may_ask)
-            && begins_task(frame)
-    }
-
-    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
-        self.keep_undelivered(key);
-        self.remember_given_up(key);
-        let approval = self.approvals.forget(key);
-        self.undelivered_approval(approval);
-        let call = self.calls.remove(key)?;
-        if call.is_queued() {
-            self.turns.queue_mut().remove(key);
-        }
-        self.round_states.remove_call(key);
-        if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
-            self.timers.cancel_call(key);
-            self.unattended.end_following(key);
-            self.unattended.remove(key);
-        }
-        Some(call)
-    }
-
-    /// Keeps answers that the call will not deliver for the next call.
-    fn keep_undelivered(&mut self, key: CallId) {
-        let call = self.calls.get_mut(key);
-        let records = call.map(|call| call.rounds_mut().take_deliveries());
-        if let Some(records) = records.filter(|records| !records.is_empty()) {
-            let why = "the call ended before it could be made again".to_owned();
-            self.effects.push(Effect::DeliveryRefused { records, why });
-        }
-    }
-
-    /// Drops a call whose result was not requested.
-    pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
-        self.end_questions_of(now, key, Ending::CallEnded);
-        if self.remove_call(key).is_some() {
-            self.drop_call(key);
-        }
-    }
-
-    /// Handles the end of the server: every call that waits for it ends with a clear error, every question is
-    /// withdrawn.
+    /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
     pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
             return;
@@ -513,7 +353,8 @@ impl Relay {
             "the server {} ended before it answered: {why}",
             self.shown_server()
         ));
-        self.keep_server_name();
+        // What is known of the server is dropped.
+        self.reported_name.keep(self.server.info().as_deref());
         self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));
         for key in self.asks.keys() {
@@ -543,11 +384,6 @@ impl Relay {
         if is_whole && !self.client.knows_completion() {
             return ServerForward::Handled;
         }
-        self.forward_in_session(via)
+        self.calls.forward_in_session(via)
     }
-}
-
-/// Returns the refusal of a response that is not JSON.
-pub(crate) fn unreadable() -> ErrorResponse {
-    ErrorResponse::new(-32603, "the server gave an answer that is not JSON")
 }

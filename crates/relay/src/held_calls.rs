@@ -9,7 +9,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
 use crate::parts::asks::Ask;
 use crate::parts::calls::Call;
-use crate::{AskId, AskedVia, CallId, ClientFrame, Relay, Timer, Timestamp};
+use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, Timer, Timestamp};
 
 /// Keep-alive progress increases in steps this small, so that the server's own progress stays ahead.
 const STEP: f64 = 0.001;
@@ -25,10 +25,12 @@ impl Relay {
     /// Handles a timeout of the client. If the call waits for a person, it keeps waiting, to be made again; otherwise
     /// returns `false`.
     pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
-        let Some(call) = self.calls.get(key).filter(|call| call.waits_for_person()) else {
+        let call = self.calls.get(key);
+        let waits = call.and_then(|call| Some((call.waits_for_person_since()?, call.is_queued())));
+        let Some((since, queued)) = waits else {
             return false;
         };
-        let (waited, queued) = (now.since(call.came_at()), call.is_queued());
+        let waited = now.since(since);
         let client = self.client.info().unwrap_or_default();
         self.settings.client_waits.learn(client, waited);
         if queued {
@@ -99,7 +101,10 @@ impl Relay {
 
     /// Tells the caller that the call is alive, on its token if it gave one.
     pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
-        let text = self.waiting_words(key);
+        let text = match self.link_of(key) {
+            Some(link) => format!("Waiting for a person to answer at {link}"),
+            None => "Waiting for a person to answer".to_owned(),
+        };
         let is_held = self.holds.is_held(key);
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -118,7 +123,7 @@ impl Relay {
             total: None,
             message: Some(text),
         };
-        self.tell_client(stream, sign.to_message(), false);
+        self.effects.tell_client(stream, sign.to_message(), false);
         self.holds.keep_alive_again(now, key, &mut self.timers);
     }
 
@@ -135,14 +140,7 @@ impl Relay {
         link(key)
     }
 
-    fn waiting_words(&self, key: CallId) -> String {
-        match self.link_of(key) {
-            Some(link) => format!("Waiting for a person to answer at {link}"),
-            None => "Waiting for a person to answer".to_owned(),
-        }
-    }
-
-    /// Hands the call back: the caller gets a plain result with the address for answers, and the call waits for it.
+    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
     pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
@@ -154,7 +152,7 @@ impl Relay {
             self.end_in_time(now, key);
         }
         self.detach(key);
-        self.tell_client(stream, frame, true);
+        self.effects.tell_client(stream, frame, true);
     }
 
     /// Hands back every held call at once, to be made again by the same caller.
@@ -200,7 +198,7 @@ impl Relay {
                 self.end_hold(key);
                 self.turns.queue_mut().leave(key);
                 self.calls.detach(key);
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
         }
     }
@@ -215,7 +213,7 @@ impl Relay {
                 && let Some(call) = self.calls.get(key)
             {
                 let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
         }
         self.reject_waiting(&format!("was left: {what}"));
@@ -247,7 +245,7 @@ impl Relay {
             return;
         }
         self.timers.cancel(Timer::DropUnattended(key));
-        self.drop_call(key);
+        self.effects.push(Effect::DropCall { call: key });
         if self.calls.get(key).is_some_and(Call::is_finished) {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {

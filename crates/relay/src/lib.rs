@@ -18,68 +18,56 @@
 //! | `parts/` | the data, one file per part |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
-//! | `asking_frames` | the frames with which a server asks, as any reader may understand them |
-//! | `era/` | the state of each side and its era; translation between the eras, one file per era and side |
-//! | `handshake`, `era_probe` | the openings of a client of either era; detection of the server's era |
-//! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
-//! | `call_start` | the start of a request at the server, with the contents of a retry |
-//! | `call_queue` | calls that wait for their turn with the server |
-//! | `retries`, `repeated_rounds` | repeated calls: the retry of a round, a call that was handed back |
-//! | `passed_rounds` | rounds that are passed to the client as the server wrote them, and their retries |
-//! | `new_asks` | the check and recording of a new question |
-//! | `attribution`, `past_calls` | the call of a pushed question; calls that have ended here and may still ask |
-//! | `question_plan` | the decision about a question, for all calls that may have asked |
-//! | `answers`, `delivery_reports` | answers that are recorded and sent; answers that are accepted, refused or lost |
-//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, the members that approvers are shown |
-//! | `tool_listing` | the gateway's own request for the tools, if approvers may change arguments and no client has listed them |
-//! | `task_owners`, `task_questions` | tasks of other callers; questions of tasks |
-//! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
-//! | `unattended` | calls without a waiting client, beyond this session |
-//! | `connection_load` | the load of this connection, for a shell that has several |
-//! | `learned` | learned facts, in a form that outlives the process |
-//! | `request_ids` | the ids of forwarded requests: the gateway's own, and free ones of peers |
-//! | `url_required` | `-32042`: links to visit before a call is made again |
+//! | `asking_frames` | the frames of a server that ask, as any reader may take them |
+//! | `era/` | the state of each side and its era, from its opening on; translation between the eras, one file per era and side |
+//! | `call_start` | a request as it starts at the server, with what a retry carries |
+//! | `calls_in_turn` | calls that go to the server in turn |
+//! | `call_endings` | a call ends: with a response, an error, or unattended |
+//! | `retries` | calls that are made again: the retry of a round, a call that was handed back |
+//! | `new_asks` | a question is checked and recorded |
+//! | `reassignment` | questions that go over to another call when theirs ends |
+//! | `question_plan` | the decision about a question, by all calls that may have asked |
+//! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
+//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown, the list of tools |
+//! | `task_judgement` | questions of tasks, by an operator's decisions |
+//! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the words |
+//! | `calls_in_record` | calls that nobody waits for, beyond this session |
+//! | `connection_load` | the work on this connection, for a shell that has several |
+//! | `learned` | what was learned, in a form that outlives the process |
+//! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; unknown members, passed on to another era |
 
 mod answers;
 mod approvals;
 mod asking_frames;
-mod attribution;
-mod call_queue;
+mod call_endings;
 mod call_start;
+mod calls_in_record;
+mod calls_in_turn;
 mod connection_load;
 pub mod decisions;
 mod delivery_reports;
 pub mod effect;
 mod era;
-mod era_probe;
 mod frame_edit;
 mod from_client;
 mod from_server;
 mod hand_back;
-mod handshake;
 mod held_calls;
 mod incoming;
 mod learned;
 mod logging;
-mod negotiation;
 mod new_asks;
 mod parts;
-mod passed_rounds;
-mod past_calls;
 mod question_plan;
-mod repeated_rounds;
+mod reassignment;
 mod request_ids;
 mod retries;
 mod server_name;
 pub mod settings;
-mod task_owners;
-mod task_questions;
-mod tool_listing;
-mod unattended;
+mod task_judgement;
 mod unknown_members;
-mod url_required;
 
 /// Returns `true` if a text is JSON. The scan of a frame skips values without reading them.
 fn is_json(text: &str) -> bool {
@@ -204,7 +192,7 @@ impl Relay {
             approvals: Approvals::default(),
             limits: Limits::new(&settings),
             deliveries: Deliveries::default(),
-            round_states: RoundStates::new(seal),
+            round_states: RoundStates::new(seal, settings.open_for),
             passed_rounds: PassedRounds::default(),
             task_questions: TaskQuestions::default(),
             server_requests: ServerRequests::default(),
@@ -225,7 +213,7 @@ impl Relay {
     ) -> ClientForward {
         match FrameIndex::read(frame) {
             Ok(index) => self.client_message(now, stream, frame, &index, None),
-            Err(defect) => self.reject_defect(stream, frame, defect),
+            Err(defect) => self.effects.reject_defect(stream, frame, defect),
         }
     }
 
@@ -249,11 +237,11 @@ impl Relay {
         bytes: Option<&Bytes>,
     ) -> ClientForward {
         let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
-            return self.reject_unreadable(stream, frame);
+            return self.effects.reject_unreadable(stream, frame);
         };
         if self.settings.has_callers_to_judge() && !is_json(read.text()) {
-            // A lenient server may find a call in it, which no rule was applied to.
-            return self.reject_unreadable(stream, frame);
+            // A server that is less strict may find a call in it, of which no rule was asked.
+            return self.effects.reject_unreadable(stream, frame);
         }
         let forward = match shape {
             Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),
@@ -419,13 +407,5 @@ impl Relay {
     /// Returns the server's revision, once known.
     pub fn server_revision(&self) -> Option<Revision> {
         self.server.revision()
-    }
-
-    fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
-        self.effects.send_to_client(stream, frame, last);
-    }
-
-    fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        self.effects.send_to_server(frame, call, None);
     }
 }

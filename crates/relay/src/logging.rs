@@ -36,7 +36,7 @@ impl Relay {
         let id = self.new_id();
         let params = members::raw_value(&json!({"level": level.name()}));
         let frame = message::request(&id, "logging/setLevel", Some(&params));
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
     }
 
     /// Sets the level of a pushed client's session, which a rounds server is told with each request.
@@ -50,12 +50,14 @@ impl Relay {
         let Some(level) = level.and_then(LogLevel::read) else {
             let why = "`level` must be one of the levels of RFC 5424, in lower case";
             let refusal = frame_edit::ErrorResponse::new(-32602, why);
-            self.tell_client(stream, refusal.to_response(id), true);
+            self.effects
+                .tell_client(stream, refusal.to_response(id), true);
             return ClientForward::Handled;
         };
-        self.log_levels.set_client(level);
+        self.log_levels.client_asks_for(level);
         let nothing = members::raw_value(&json!({}));
-        self.tell_client(stream, message::result(id, &nothing), true);
+        self.effects
+            .tell_client(stream, message::result(id, &nothing), true);
         ClientForward::Handled
     }
 
@@ -65,7 +67,7 @@ impl Relay {
         let server_keeps_to_it = self.server.has_log_level_per_request();
         let one_way = via.is_some() || !self.settings.client_streams;
         if !self.client.has_log_level_per_request() || (server_keeps_to_it && one_way) {
-            return self.forward_in_session(via);
+            return self.calls.forward_in_session(via);
         }
         let level = frame.member(FramePart::Params, "level");
         let Some(level) = level.and_then(LogLevel::read) else {
@@ -92,7 +94,8 @@ impl Relay {
             };
         }
         for stream in streams {
-            self.tell_client(stream, frame.text().to_owned(), false);
+            self.effects
+                .tell_client(stream, frame.text().to_owned(), false);
         }
         ServerForward::Handled
     }

@@ -8,10 +8,10 @@ use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::Members;
 use serde_json::json;
 
-use crate::attribution::OTHERS;
 use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Attribution, NewAsk, Origin};
+use crate::parts::calls::OTHERS;
 use crate::question_plan::QuestionPlan;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -87,7 +87,7 @@ impl Relay {
             Planned::Caller { open_for } => (None, open_for),
             Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
             Planned::Refuse(refusal) => {
-                self.tell_not_asked(refused_in.as_ref(), &refusal);
+                self.settings.tell_not_asked(refused_in.as_ref(), &refusal);
                 return Err(ErrorResponse::new(
                     -32000,
                     format!("nobody is asked: {refusal}"),
@@ -104,7 +104,10 @@ impl Relay {
         let open_for = open_for.unwrap_or(self.settings.open_for);
         let until = now.after(open_for);
         // Only a client's own dialog shows it.
-        let is_shown = place == AskedVia::Client && self.may_have_frame(request.mode());
+        let may_have_frame = self
+            .client
+            .may_have_frame(self.server.revision(), request.mode());
+        let is_shown = place == AskedVia::Client && may_have_frame;
         let frame = frame.filter(|_| is_shown);
         // The client's own dialog names no call, so its question needs no summary in full.
         let mut candidates = match place {
@@ -139,7 +142,7 @@ impl Relay {
             server_info: self.server.info(),
             client_info: self.client.info(),
             until,
-            outlives: self.outlives(place),
+            outlives: self.client.outlives_connection(place),
             team,
         };
         let entry = self.entry_of(call, ask.origin(), ask.request());
@@ -202,13 +205,7 @@ impl Relay {
         }
     }
 
-    /// Returns `true` if a question shown there may outlive the connection: an answer that comes in a separate request
-    /// may come after any restart.
-    fn outlives(&self, place: AskedVia) -> bool {
-        place == AskedVia::People || !self.client.answers_on_same_connection()
-    }
-
-    /// Shows a question that has been written.
+    /// The question is written: now it may be seen.
     pub(crate) fn recorded(
         &mut self,
         now: Timestamp,

@@ -249,13 +249,6 @@ impl Relay {
         }
         Passed::Callers
     }
-
-    /// Reports to the operator that a question was not asked.
-    pub(crate) fn tell_not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
-        if let Some(decisions) = &self.settings.decisions {
-            decisions.not_asked(call, refusal);
-        }
-    }
 }
 
 impl Candidates<'_> {

@@ -1,11 +1,10 @@
 //! Repeated calls: the retry of a round with its answers, and a call that is made again.
 
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::{
-    Frame, FrameIndex, FramePart, InputResponses, Mode, Revision, members,
-};
+use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
 
 use crate::call_start::Carried;
+use crate::era::declared_in;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::asks::{Ask, UnusableReply};
 use crate::parts::calls;
@@ -28,15 +27,17 @@ impl Relay {
     ) -> Option<ClientForward> {
         let index = frame.index();
         if index.request_state.is_some() || index.input_responses.is_some() {
-            let refused = self.refuse_answers_in_session(frame);
-            return refused.or_else(|| Some(self.retry_comes(frame, kind)));
+            return Some(match self.client.refusal_of_answers() {
+                Some(refusal) => self.effects.reject(frame, &refusal),
+                None => self.retry_comes(frame, kind),
+            });
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
         if self.unattended.is_empty() && !looks_up {
             return None;
         }
         let digest = calls::summary(kind, *frame).ok()?.digest;
-        let (capability, _) = self.rounds_capability(*frame);
+        let capability = declared_in(*frame);
         let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
         let call = self.unattended.of(&digest).find(fits);
         if let Some(call) = call {
@@ -84,12 +85,12 @@ impl Relay {
         let params = frame.params();
         let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
             let why = "`inputResponses` must be an object with each key once";
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
         if responses.keys().nth(RESPONSES).is_some() {
             let why = format!("`inputResponses` has too many members: {RESPONSES} are allowed");
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         }
         match claims.server() {
             // If rounds are now held here, no passed round may continue.
@@ -103,7 +104,8 @@ impl Relay {
 
     fn reject_state(&mut self, frame: ClientFrame<'_>, why: StateDefect) -> ClientForward {
         tracing::info!(server = %self.settings.server, %why, "a `requestState` was refused");
-        self.reject(frame, &ErrorResponse::new(-32602, why.to_string()))
+        self.effects
+            .reject(frame, &ErrorResponse::new(-32602, why.to_string()))
     }
 
     /// Handles a client's retry of a round of the gateway's own.
@@ -123,7 +125,7 @@ impl Relay {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Err(fault) = self.calls.budget().check_gain() {
-            return self.reject(frame, &fault.refusal());
+            return self.effects.reject(frame, &fault.refusal());
         }
         if let Some(repeated) = claims.repeated() {
             let call = self.calls.get(key);
@@ -142,7 +144,7 @@ impl Relay {
             match answer {
                 Ok(outcome) => right.push((question, outcome)),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(frame, &refusal);
+                    return self.effects.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => {
                     wrong.push((question, refusal, reason));
@@ -151,7 +153,7 @@ impl Relay {
         }
         let is_right = |ask: &AskId| right.iter().any(|(answered, _)| answered == ask);
         if let Some(refusal) = self.refuse_undeclared(frame, key, is_right) {
-            return self.reject(frame, &refusal);
+            return self.effects.reject(frame, &refusal);
         }
         self.round_states.use_up(state);
         if !responses.is_empty()
@@ -161,10 +163,9 @@ impl Relay {
             call.recount();
         }
         for (question, outcome) in right {
-            if let Some(question) = self.asks.get_mut(question) {
-                question.keep_retry_reply(&outcome, &responses);
-            }
-            self.client_answered(question, outcome);
+            let ask = self.asks.get(question);
+            let reply = ask.and_then(|ask| ask.reply_in_retry(&outcome, &responses));
+            self.client_answered(question, outcome, reply);
         }
         for (question, refusal, reason) in wrong {
             let again = self.asks.get_mut(question);
@@ -186,14 +187,14 @@ impl Relay {
         key: CallId,
         is_answered: impl Fn(&AskId) -> bool,
     ) -> Option<ErrorResponse> {
-        let (declared, _) = self.rounds_capability(*frame);
+        let declared = declared_in(*frame);
         let questions = self.questions_for_client(key);
         let left = questions.iter().filter(|question| !is_answered(question));
         let mut left = left.filter_map(|question| self.asks.get(*question));
         let undeclared = |ask: &&Ask| ask.is_open() && !declared.has(ask.request().mode());
         let mode = left.find(undeclared)?.request().mode();
         let fault = PeerFault::CapabilityMissing { mode, declared };
-        Some(ErrorResponse::fault(fault, Revision::V2026_07_28))
+        Some(ErrorResponse::fault(fault, self.client.revision()))
     }
 
     /// Starts a call anew that is no longer in progress, as after a restart; its questions find the retry's answers.
@@ -208,8 +209,8 @@ impl Relay {
             return self.reject_state(frame, StateDefect::Foreign);
         };
         if let Err(fault) = self.calls.budget().check() {
-            // Its state can be used for another attempt.
-            return self.reject(frame, &fault.refusal());
+            // Its state is good for another try.
+            return self.effects.reject(frame, &fault.refusal());
         }
         self.round_states.use_up(state);
         // A call that starts has to be admitted, even if it was admitted before.
@@ -246,12 +247,10 @@ impl Relay {
         let Some(responses) = retry_answers.to(entry, record) else {
             return false;
         };
-        match self.answer_for(key, entry, responses) {
+        match question.reply_in(entry, responses, self.client.revision()) {
             Ok(Some(outcome)) => {
-                if let Some(question) = self.asks.get_mut(key) {
-                    question.keep_retry_reply(&outcome, responses);
-                }
-                self.client_answered(key, outcome);
+                let reply = question.reply_in_retry(&outcome, responses);
+                self.client_answered(key, outcome, reply);
                 true
             }
             Err(UnusableReply::Wrong { reason, .. }) => {
@@ -295,27 +294,15 @@ impl Relay {
         server: Option<ServerState>,
     ) -> Option<String> {
         if let Some(binding) = self.approvals.binding_of(key) {
-            return self.state_for(now, binding, number, asked, server);
+            return self
+                .round_states
+                .seal_asking(now, binding, number, asked, server);
         }
         let call = self.calls.get(key)?;
         let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
         let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));
-        self.state_for(now, &binding, number, asked, server)
-    }
-
-    /// Returns a state for the call with this binding.
-    pub(crate) fn state_for(
-        &self,
-        now: Timestamp,
-        binding: &CallBinding,
-        number: u64,
-        asked: Vec<(String, String)>,
-        server: Option<ServerState>,
-    ) -> Option<String> {
-        let expires = now.after(self.settings.open_for);
-        let claims = StateClaims::new(expires, number);
         self.round_states
-            .seal(binding, &claims.asking(asked).of_server(server))
+            .seal_asking(now, &binding, number, asked, server)
     }
 }
 

@@ -11,9 +11,4 @@ impl Relay {
         let reported = self.reported_name.now(self.server.info().as_deref());
         reported.unwrap_or_else(|| self.settings.server.clone())
     }
-
-    /// Stores the server's name before the known facts about the server are dropped.
-    pub(crate) fn keep_server_name(&mut self) {
-        self.reported_name.keep(self.server.info().as_deref());
-    }
 }

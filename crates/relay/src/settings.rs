@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Frame};
 
-use crate::decisions::Decisions;
+use crate::CallSummary;
+use crate::decisions::{Decisions, RuleRefusal};
+use crate::frame_edit::ErrorResponse;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
 use crate::parts::task_owners::TaskOwners;
@@ -97,14 +99,34 @@ impl RelaySettings {
         self.decisions.is_some() || self.task_caller.is_some()
     }
 
-    /// Returns `true` if a notification of either side is about a task of another caller, or an unknown one.
+    /// Returns the refusal of a request about a task of another caller, or of one that is not known.
+    pub(crate) fn refusal_of_task_request(
+        &self,
+        frame: Frame<'_>,
+        method: &str,
+    ) -> Option<ErrorResponse> {
+        let caller = self.task_caller.as_ref()?;
+        if !method.starts_with("tasks/") || method == "tasks/list" {
+            return None;
+        }
+        self.task_owners.refusal(frame.params(), caller)
+    }
+
+    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
     pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
         let caller = self.task_caller.as_ref();
         caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))
     }
 
-    /// Returns `true` if every round waits here and no client has one as the server wrote it: another person may have
-    /// to answer the next round, and the client's retry would send the server anything that the client puts into it.
+    /// Tells the operator that a question was not asked.
+    pub(crate) fn tell_not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal) {
+        if let Some(decisions) = &self.decisions {
+            decisions.not_asked(call, refusal);
+        }
+    }
+
+    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
+    /// answers the next round, and its retry would bring the server whatever the client puts in it.
     pub(crate) fn holds_rounds(&self) -> bool {
         self.decisions.is_some() || self.answer_with == Audience::People
     }

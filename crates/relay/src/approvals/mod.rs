@@ -9,10 +9,12 @@
 //! | `request` | the question about a call |
 //! | `edits` | the arguments that approvers changed |
 //! | `shown` | the members of a call that approvers are shown |
+//! | `tools` | the tools are asked for, where approvers may change arguments and no client has listed them |
 
 mod edits;
 mod request;
 mod shown;
+mod tools;
 
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
@@ -70,7 +72,7 @@ impl Relay {
             Ok(summary) => summary,
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged, since {defect}");
-                return Err(self.reject(frame, &ErrorResponse::new(-32602, why)));
+                return Err(self.effects.reject(frame, &ErrorResponse::new(-32602, why)));
             }
         };
         let tool = self.catalog.facts_of(kind, &summary.target);
@@ -95,7 +97,7 @@ impl Relay {
             Admission::Refuse(refusal) => Some(self.refuse_call(frame, kind, &refusal.to_string())),
             Admission::Approve(_) | Admission::Granted(..) if !has_only_shown(kind, *frame) => {
                 let why = "people approve this call, and they would not see all members of it and of its params; leave out members that the protocol does not define";
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Admission::Approve(approval) => {
                 Some(self.ask_approval(frame, kind, summary, *approval))
@@ -155,18 +157,6 @@ impl Relay {
         true
     }
 
-    /// Refuses a call before the era is known, which no rule can be applied to.
-    pub(crate) fn refuse_unopened(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> Option<ClientForward> {
-        self.settings.decisions.as_ref()?;
-        CallKind::of_method(method)?;
-        let why = "the session was not opened: send `initialize` first";
-        Some(self.reject(frame, &ErrorResponse::new(-32600, why)))
-    }
-
     fn refuse_call(&mut self, frame: ClientFrame<'_>, kind: CallKind, why: &str) -> ClientForward {
         if let Some(id) = frame.id() {
             let stream = frame.stream();
@@ -212,7 +202,7 @@ impl Relay {
                 error.to_response(&client.id)
             }
         };
-        self.tell_client(client.stream, said, true);
+        self.effects.tell_client(client.stream, said, true);
     }
 
     /// Holds the call until people have approved it; the server does not know of it.
@@ -228,7 +218,7 @@ impl Relay {
         };
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         let text = frame.bytes_of(frame.text());
         let key = self.insert_unsent(permit, frame.at(), frame.stream(), id, kind, text);
@@ -265,7 +255,8 @@ impl Relay {
     pub(crate) fn approval_refused(&mut self, key: CallId, refusal: &ErrorResponse) {
         let call = self.remove_call(key);
         if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
-            self.tell_client(client.stream, refusal.to_response(&client.id), true);
+            self.effects
+                .tell_client(client.stream, refusal.to_response(&client.id), true);
         }
     }
 

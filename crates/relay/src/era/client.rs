@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::pushed_client::PushedClient;
 use super::rounds_client::RoundsClient;
-use crate::CallKind;
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::HANDED_BACK;
 use crate::parts::calls::Call;
+use crate::parts::turns::Rule;
+use crate::{AskedVia, Audience, CallKind};
 
 /// The state of the client. Only this module and its files read it.
 #[derive(Default)]
@@ -91,7 +92,15 @@ impl Client {
         }
     }
 
-    /// Returns `true` if the client can be asked this: in its session, or in this call.
+    /// Returns the modes in which a pushed client shows questions of this audience itself.
+    pub(crate) fn shown(&self, audience: Audience) -> Capability {
+        match audience {
+            Audience::Auto | Audience::Client => self.capability(None),
+            Audience::People => Capability::NONE,
+        }
+    }
+
+    /// Returns whether the client can be asked this: in its session, or in this call.
     pub(crate) fn can_be_asked(
         &self,
         call: Option<&Call>,
@@ -107,8 +116,25 @@ impl Client {
         }
     }
 
-    /// Returns `true` for a client that knows `notifications/elicitation/complete`: it came after 2025-06-18, and the
-    /// rounds era removed it.
+    /// Returns whether a question that is asked so may outlive the connection of whoever is asked: an answer that comes with a request of
+    /// its own may come after any restart.
+    pub(crate) fn outlives_connection(&self, via: AskedVia) -> bool {
+        via == AskedVia::People || !self.answers_on_same_connection()
+    }
+
+    /// Returns which of its calls may be at once with a server that pushes its questions and does not say in which call.
+    pub(super) fn rule_at_pushing_server(&self) -> Rule {
+        match &self.0 {
+            ClientEra::Unknown => Rule::Free,
+            // People who are asked are told the call.
+            ClientEra::Pushed(_) => Rule::Seen,
+            // A question goes back in the result of its call.
+            ClientEra::Rounds(_) => Rule::Single,
+        }
+    }
+
+    /// Returns `true` for a client that knows `notifications/elicitation/complete`: url mode came after 2025-06-18, and the
+    /// notification went with the pushed era.
     pub(crate) fn knows_completion(&self) -> bool {
         match &self.0 {
             ClientEra::Unknown => true,

@@ -6,24 +6,39 @@
 //! | `rounds_client` | a client whose retries answer an `input_required` |
 //! | `pushed_server` | a server that pushes its questions |
 //! | `rounds_server` | a server that asks in its results |
-//! | `client`, `server` | one side, in any era |
+//! | `client`, `server` | one side, whatever its era |
+//! | `handshake` | the openings of a client of either era |
+//! | `probe`, `probing` | a server that is being asked for its era: the state; the relay's part |
+//! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
+//! | `rounds_to_rounds` | rounds that go to the client as the server wrote them, and their retries |
+//! | `repeated_rounds` | rounds that are presented again, when a call is made again from the first |
+//! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! All other code asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an
 //! era contains the rules of that era alone, with their clauses. The era itself is visible only in this folder.
 
 mod client;
+mod handshake;
+mod negotiation;
+mod probe;
+mod probing;
 mod pushed_client;
 mod pushed_server;
+mod repeated_rounds;
 mod rounds_client;
 mod rounds_server;
+mod rounds_to_rounds;
 mod server;
+mod url_required;
 
 use crate::call_start::{Carried, Start};
 use crate::parts::turns::Rule;
 use crate::{AskId, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;
-pub(crate) use client::own_info;
+use client::own_info;
+pub(crate) use rounds_client::declared_in;
+use rounds_client::declared_with_own;
 use server::ServerEra;
 pub(crate) use server::{Contact, Server};
 
@@ -31,14 +46,10 @@ impl Relay {
     /// Returns the rule about calls that may be with the server at once, so that the call of a question is known: a
     /// question that is pushed over stdio names none.
     pub(crate) fn rule(&self) -> Rule {
-        if self.settings.server_streams {
+        if self.settings.server_streams || !self.server.pushes_questions() {
             return Rule::Free;
         }
-        match (&self.client.0, &self.server.0) {
-            (ClientEra::Rounds(_), ServerEra::Pushed(_)) => Rule::Single,
-            (ClientEra::Pushed(_), ServerEra::Pushed(_)) => Rule::Seen,
-            _ => Rule::Free,
-        }
+        self.client.rule_at_pushing_server()
     }
 
     /// Asks the client a recorded question, in the client's era: in the result of this call, or by a request.
@@ -66,7 +77,8 @@ impl Relay {
                 self.rounds_to_pushed(frame, method, carried)
             }
             (ClientEra::Rounds(_), _) => {
-                let (capability, changed) = self.rounds_capability(*frame);
+                let audience = self.settings.answer_with;
+                let (capability, changed) = declared_with_own(*frame, audience);
                 let start = Start::new(CallKind::of_method(method), capability);
                 self.start(frame, start.changed(changed).carrying(carried))
             }

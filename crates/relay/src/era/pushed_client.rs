@@ -17,7 +17,7 @@ use super::client::ClientEra;
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
 use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::parts::calls::Call;
-use crate::{AskId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp};
+use crate::{AskId, CallKind, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
@@ -90,17 +90,23 @@ impl Client {
     pub(crate) fn knows_url_required(&self) -> bool {
         matches!(&self.0, ClientEra::Pushed(client) if client.capability.has(Mode::Url))
     }
-}
 
-impl Relay {
-    /// Refuses a request within a session that describes itself in `_meta`, as those of 2026-07-28 do. A server of both
-    /// eras would ask in its result, bypassing the people who are to be asked in a session.
-    pub(crate) fn refuse_rounds_in_session(
-        &mut self,
-        frame: ClientFrame<'_>,
+    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    pub(crate) fn may_have_frame(&self, server: Option<Revision>, mode: Mode) -> bool {
+        match (&self.0, server) {
+            (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),
+            _ => false,
+        }
+    }
+
+    /// Returns the refusal of a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both
+    /// eras would ask in its result, past everybody who is to be asked in a session.
+    pub(crate) fn refusal_in_session(
+        &self,
+        frame: Frame<'_>,
         method: &str,
-    ) -> Option<ClientForward> {
-        if !self.client.is_pushed_to() {
+    ) -> Option<ErrorResponse> {
+        if !self.is_pushed_to() {
             return None;
         }
         if CallKind::of_method(method).is_none() && !method.starts_with("tasks/") {
@@ -113,34 +119,29 @@ impl Relay {
             // Certain without scanning the arguments.
             return None;
         }
-        match Meta::from_params(frame.params()) {
-            Ok(meta) if !meta.is_rounds() => None,
-            Ok(_) => {
-                let why = format!(
-                    "this client has opened a session with `initialize`, so its requests have no `{PROTOCOL_VERSION}` in `_meta`"
-                );
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
-            }
-            Err(defect) => {
-                Some(self.reject(frame, &ErrorResponse::new(-32602, defect.to_string())))
-            }
-        }
+        let why = match Meta::from_params(frame.params()) {
+            Ok(meta) if !meta.is_rounds() => return None,
+            Ok(_) => format!(
+                "this client has opened a session with `initialize`, so its requests have no `{PROTOCOL_VERSION}` in `_meta`"
+            ),
+            Err(defect) => defect.to_string(),
+        };
+        Some(ErrorResponse::new(-32602, why))
     }
 
-    /// Refuses a call with answers, or a state, from a client that is never asked in a result. A server of the rounds
+    /// Returns the refusal of a call that brings answers, or a state, from a client that is asked in no result. A server of the rounds
     /// era, or of both, would take them for the answer of a person whom it has not asked.
-    pub(crate) fn refuse_answers_in_session(
-        &mut self,
-        frame: ClientFrame<'_>,
-    ) -> Option<ClientForward> {
-        if self.client.is_asked_in_results() {
+    pub(crate) fn refusal_of_answers(&self) -> Option<ErrorResponse> {
+        if self.is_asked_in_results() {
             return None;
         }
         let why = "`inputResponses` and `requestState` are for clients of 2026-07-28; in a session the server asks with `elicitation/create`";
-        Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+        Some(ErrorResponse::new(-32602, why))
     }
+}
 
-    /// Shows a question to a client of this era.
+impl Relay {
+    /// Puts a question before a client of this era.
     pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
@@ -178,7 +179,8 @@ impl Relay {
             return;
         };
         self.asks.shown_in_dialog(key, &id);
-        self.tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
+        self.effects
+            .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
     /// Handles an answer of a client of this era.
@@ -211,8 +213,7 @@ impl Relay {
                 let reply = (!dropped).then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
-                question.set_client_reply(reply);
-                self.client_answered(key, outcome);
+                self.client_answered(key, outcome, reply);
             }
             Err(UnusableReply::Wrong { refusal, reason }) => {
                 if question.was_wrong(reason) {
@@ -244,7 +245,7 @@ impl Relay {
             });
         if let Some(id) = server_id {
             self.drop_question(key, Ending::ClientFailed);
-            self.tell_server(with_same_id(frame, &id), None);
+            self.effects.tell_server(with_same_id(frame, &id), None);
         } else {
             self.question_fails(
                 now,
@@ -255,15 +256,7 @@ impl Relay {
         }
     }
 
-    /// Returns `true` if the server's frame expresses the question in the client's revision too.
-    pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
-        match (&self.client.0, self.server.revision()) {
-            (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),
-            _ => false,
-        }
-    }
-
-    /// Pushes a request of a round that is not a question to a client of this era.
+    /// A request in a round that is not a question: the client is pushed it, when its era is this.
     pub(super) fn push_other(
         &mut self,
         stream: Option<StreamId>,
@@ -276,7 +269,7 @@ impl Relay {
         let request = serde_json::from_str::<&RawValue>(raw).ok()?;
         let params = members::member(request, "params");
         let id = self.new_id();
-        self.tell_client(
+        self.effects.tell_client(
             stream.unwrap_or(StreamId::SESSION),
             message::request(&id, method, params),
             false,

@@ -10,7 +10,8 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, declared_in};
+use crate::asking_frames::asks_in_rounds;
 use crate::call_start::{Carried, Start};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::asks::Origin;
@@ -96,10 +97,28 @@ impl Server {
     pub(crate) fn pushes_questions_of_tasks(&self) -> bool {
         self.pushes_questions()
     }
+
+    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
+    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
+    pub(crate) fn asks_in_other_revision(&self, frame: Frame<'_>) -> bool {
+        self.must_not_ask_in_results() && asks_in_rounds(frame)
+    }
 }
 
 impl Relay {
-    /// Handles a question that the server pushed.
+    /// The refusal of what a server says in a revision that was not agreed on.
+    pub(crate) fn other_revision(&self) -> ErrorResponse {
+        tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
+        let server = self.shown_server();
+        let revision = self.server.revision_or_latest();
+        let why = format!(
+            "the server {server} answers in a revision that was not agreed on: {revision} was, and this is a form of {}",
+            Revision::V2026_07_28
+        );
+        ErrorResponse::new(-32603, why)
+    }
+
+    /// The server pushed a question.
     pub(crate) fn pushed_question(
         &mut self,
         now: Timestamp,
@@ -121,7 +140,10 @@ impl Relay {
             .as_ref()
             .map_err(WireError::clone)
             .and_then(|params| ElicitRequest::from_members(params, revision));
-        let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
+        let mode = request.as_ref().ok().map(ElicitRequest::mode);
+        let in_dialog =
+            mode.is_some_and(|mode| self.client.shown(self.settings.answer_with).has(mode));
+        let attribution = self.calls.attribute(via, in_dialog);
         if let Ok(request) = &request {
             self.seen_asking(&attribution.candidates(), request.mode());
         }
@@ -139,7 +161,7 @@ impl Relay {
                 )
             });
         if let Err(refusal) = asked {
-            self.tell_server(refusal.to_response(id), None);
+            self.effects.tell_server(refusal.to_response(id), None);
         }
     }
 
@@ -152,19 +174,21 @@ impl Relay {
     ) -> ClientForward {
         if method == "subscriptions/listen" {
             let why = "the server has a pushed session: subscriptions are not bridged to it";
-            return self.reject(frame, &ErrorResponse::new(-32601, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32601, why));
         }
         if method == "tasks/update" {
             let why = "the server has a pushed session, in which tasks do not ask: there is no `tasks/update`";
-            return self.reject(frame, &ErrorResponse::new(-32601, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32601, why));
         }
         let changed = match without_rounds_members(*frame) {
             Ok(changed) => changed,
             Err(defect) => {
-                return self.reject(frame, &ErrorResponse::new(-32602, defect.to_string()));
+                return self
+                    .effects
+                    .reject(frame, &ErrorResponse::new(-32602, defect.to_string()));
             }
         };
-        let (capability, _) = self.rounds_capability(*frame);
+        let capability = declared_in(*frame);
         let start = Start::new(CallKind::of_method(method), capability);
         self.start(frame, start.changed(changed).carrying(carried))
     }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
     Capability, Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members,
@@ -13,13 +12,14 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::negotiation::with_declared;
+use super::{Client, Server};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::asks::UnusableReply;
 use crate::parts::calls::Call;
 use crate::parts::request_state::StateClaims;
 use crate::parts::server_round::Round;
-use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
+use crate::{AskId, AskedVia, Audience, CallId, CallKind, Relay, Timer, Timestamp};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -88,41 +88,91 @@ impl Client {
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.answers_with_retries()
     }
+
+    /// Answers a request of the server in place of a client that is pushed none (2026-07-28, changelog). `None` for any other client.
+    pub(crate) fn answer_instead(&self, id: &Id, method: &str) -> Option<String> {
+        if !self.answers_with_retries() {
+            return None;
+        }
+        if method == "ping" {
+            return Some(message::result(id, &members::raw_value(&json!({}))));
+        }
+        let why = format!("the client speaks {REVISION}, which has no pushed `{method}`");
+        Some(ErrorResponse::new(-32601, why).to_response(id))
+    }
+
+    /// Returns the server's answer to a call of this kind as a client of the other era reads it; `None` when it may have it as it is.
+    pub(crate) fn in_own_era(
+        &self,
+        server: &Server,
+        kind: Option<CallKind>,
+        frame: Frame<'_>,
+    ) -> Option<String> {
+        if !self.answers_with_retries() || !server.pushes_questions() {
+            return None;
+        }
+        let range = frame.range(FramePart::Result)?;
+        let text = frame.text();
+        if text.as_bytes()[range.start] != b'{' {
+            // No result of this protocol, and nothing can be put into it.
+            return None;
+        }
+        if frame
+            .member_range(FramePart::Result, "resultType")
+            .is_some()
+        {
+            return None;
+        }
+        let cacheable =
+            frame.member_range(FramePart::Result, "ttlMs").is_none() && is_cacheable(kind, frame);
+        let stamp = if cacheable {
+            r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
+        } else {
+            r#""resultType":"complete""#
+        };
+        Some(frame_edit::with_first(text, range, stamp))
+    }
+}
+
+/// Returns whether the answer says how long it may be kept, as lists and resources do (2026-07-28, CacheableResult).
+fn is_cacheable(kind: Option<CallKind>, frame: Frame<'_>) -> bool {
+    let lists = ["tools", "prompts", "resources", "resourceTemplates"];
+    kind == Some(CallKind::Resource)
+        || lists
+            .iter()
+            .any(|name| frame.member_range(FramePart::Result, name).is_some())
+}
+
+/// Returns the modes that a request declares in its `_meta`.
+pub(crate) fn declared_in(frame: Frame<'_>) -> Capability {
+    let declared = frame.member(FramePart::Meta, meta::CLIENT_CAPABILITIES);
+    declared.map_or(Capability::NONE, capability_in)
+}
+
+/// Returns the modes that a request declares in its `_meta`, and the request with what the gateway adds for this audience.
+pub(super) fn declared_with_own(
+    frame: Frame<'_>,
+    audience: Audience,
+) -> (Capability, Option<String>) {
+    let Some(range) = frame.member_range(FramePart::Meta, meta::CLIENT_CAPABILITIES) else {
+        return (Capability::NONE, None);
+    };
+    let text = frame.text();
+    let declared = &text[range.clone()];
+    let changed = with_declared(audience, declared, REVISION);
+    (
+        capability_in(declared),
+        changed.map(|value| frame_edit::spliced(text, &range, value.get())),
+    )
+}
+
+fn capability_in(declared: &str) -> Capability {
+    let all = serde_json::from_str(declared).unwrap_or_default();
+    Capability::from_client(&all, REVISION)
 }
 
 impl Relay {
-    /// Answers a request of the server in place of a client that receives no requests (2026-07-28, changelog). Returns
-    /// `false` for any other client.
-    pub(crate) fn answer_for_client(&mut self, id: &Id, method: &str) -> bool {
-        if !self.client.answers_with_retries() {
-            return false;
-        }
-        let frame = if method == "ping" {
-            message::result(id, &members::raw_value(&json!({})))
-        } else {
-            let why = format!("the client speaks {REVISION}, which has no pushed `{method}`");
-            ErrorResponse::new(-32601, why).to_response(id)
-        };
-        self.tell_server(frame, None);
-        true
-    }
-
-    /// Returns the capability that the client declares in this request, and the request with the gateway's additions.
-    pub(crate) fn rounds_capability(&self, frame: Frame<'_>) -> (Capability, Option<String>) {
-        let Some(range) = frame.member_range(FramePart::Meta, meta::CLIENT_CAPABILITIES) else {
-            return (Capability::NONE, None);
-        };
-        let text = frame.text();
-        let all = serde_json::from_str(&text[range.clone()]).unwrap_or_default();
-        let capability = Capability::from_client(&all, REVISION);
-        let changed = self.with_declared(&text[range.clone()], REVISION);
-        (
-            capability,
-            changed.map(|value| frame_edit::spliced(text, &range, value.get())),
-        )
-    }
-
-    /// Stores a rounds client's responses to requests that are not questions.
+    /// Takes in what a rounds client brought for the requests that are not questions.
     pub(crate) fn others_of_round(
         &mut self,
         now: Timestamp,
@@ -189,7 +239,8 @@ impl Relay {
         // The same call made again from its first round finds these questions.
         self.leave_unattended(key);
         self.end_at_client(now, key);
-        self.tell_client(stream, message::result(&client_id, &result), true);
+        self.effects
+            .tell_client(stream, message::result(&client_id, &result), true);
     }
 
     /// Sets the end of a call whose client has a round without a question that could end it.
@@ -275,76 +326,13 @@ impl Relay {
             if !known.is_open() || !is_asked {
                 continue;
             }
-            if let Some(answer) = self
-                .answer_for(question, known.entry(), responses)
-                .transpose()
-            {
-                answers.push((question, answer));
-            }
+            let reply = known.reply_in(known.entry(), responses, REVISION);
+            answers.extend(reply.transpose().map(|reply| (question, reply)));
         }
         answers
     }
 
-    /// Returns the checked answer to one question; `None` if the retry contains none.
-    pub(crate) fn answer_for(
-        &self,
-        key: AskId,
-        entry: &str,
-        responses: &InputResponses,
-    ) -> Result<Option<Outcome>, UnusableReply> {
-        let Some(question) = self.asks.get(key) else {
-            return Ok(None);
-        };
-        match responses.reply_to(entry, question.request().mode()) {
-            None => Ok(None),
-            Some(Err(defect)) => Err(UnusableReply::Malformed(Box::new(ErrorResponse::fault(
-                PeerFault::from(defect),
-                REVISION,
-            )))),
-            Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
-        }
-    }
-
-    /// Returns the server's answer for a client of the other era; `None` if it is valid there as it is.
-    pub(crate) fn in_clients_era(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
-        if !self.client.answers_with_retries() || !self.server.pushes_questions() {
-            return None;
-        }
-        let range = frame.range(FramePart::Result)?;
-        let text = frame.text();
-        if text.as_bytes()[range.start] != b'{' {
-            // Not a result of this protocol, and it cannot be changed.
-            return None;
-        }
-        if frame
-            .member_range(FramePart::Result, "resultType")
-            .is_some()
-        {
-            return None;
-        }
-        let cacheable = frame.member_range(FramePart::Result, "ttlMs").is_none()
-            && self.is_cacheable(key, frame);
-        let stamp = if cacheable {
-            r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
-        } else {
-            r#""resultType":"complete""#
-        };
-        Some(frame_edit::with_first(text, range, stamp))
-    }
-
-    /// Returns `true` for lists and resources, which say how long they may be cached (2026-07-28, CacheableResult).
-    fn is_cacheable(&self, key: CallId, frame: Frame<'_>) -> bool {
-        let read = self
-            .calls
-            .get(key)
-            .is_some_and(|call| call.kind() == Some(CallKind::Resource));
-        let lists = ["tools", "prompts", "resources", "resourceTemplates"];
-        read || lists
-            .iter()
-            .any(|name| frame.member_range(FramePart::Result, name).is_some())
-    }
-
-    /// Records the request's own progress token and its description of the client, for a call that it continues.
+    /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
     pub(crate) fn learn_from_retry(&mut self, key: CallId, text: &str) {
         let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
             return;
@@ -355,10 +343,7 @@ impl Relay {
         let capability = meta.capability(REVISION);
         let rounds = self.client.answers_with_retries();
         if let Some(call) = self.calls.get_mut(key) {
-            call.progress_mut().set_token(meta.progress_token());
-            if rounds {
-                call.set_capability(capability);
-            }
+            call.made_again(meta.progress_token(), rounds.then_some(capability));
         }
     }
 }

@@ -9,14 +9,17 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Server;
+use super::negotiation::declare;
+use super::{Client, Server};
 use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
-use crate::negotiation::declare;
 use crate::parts::asks::{Ask, Origin};
 use crate::parts::calls::Call;
+use crate::parts::log_levels::LogLevel;
 use crate::parts::server_round::{Entry, Round};
-use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp};
+use crate::{
+    Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
+};
 
 /// The most requests of a server in one round.
 const ENTRIES: usize = 256;
@@ -82,15 +85,46 @@ impl Server {
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.asks_in_results()
     }
+
+    /// `_meta` of a request that the gateway makes for this client, where the server needs it (2026-07-28, `_meta` of each request).
+    pub(crate) fn request_meta(&self, client: &Client, audience: Audience) -> Option<Value> {
+        self.asks_in_results().then(|| meta_for(client, audience))
+    }
+}
+
+/// `_meta` of a request that the gateway makes in this era for its client.
+fn meta_for(client: &Client, audience: Audience) -> Value {
+    let capabilities = client.capabilities();
+    let declared = client.declared(audience);
+    json!({
+        meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
+        meta::CLIENT_INFO: client.info_or_own(),
+        meta::CLIENT_CAPABILITIES: declare(capabilities, declared, Revision::V2026_07_28),
+    })
+}
+
+/// The request with this `_meta`, in which every request of the rounds era speaks for itself, and with the level from which on its client
+/// wants log messages.
+fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
+    let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
+    let mut params = envelope.params().map(ToOwned::to_owned);
+    for key in [
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_INFO,
+        meta::CLIENT_CAPABILITIES,
+    ] {
+        let value = members::raw_value(own.get(key)?);
+        params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
+    }
+    if let Some(level) = level {
+        let level = members::raw_text(level.name());
+        params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
+    }
+    envelope.with_body(params.as_deref()?).ok()
 }
 
 impl Relay {
-    /// Returns the `_meta` of the gateway's own requests, if the server needs it (2026-07-28, `_meta` of each request).
-    pub(crate) fn own_request_meta(&self) -> Option<Value> {
-        self.server.asks_in_results().then(|| self.rounds_meta())
-    }
-
-    /// Handles a round in which the server asks.
+    /// The server asks in a round.
     pub(crate) fn asked_in_round(
         &mut self,
         now: Timestamp,
@@ -225,7 +259,7 @@ impl Relay {
         let is_others =
             |(_, entry): &(String, Entry)| matches!(entry, Entry::Other { id: None, .. });
         let asks_nobody = !empty && entries.iter().all(is_others);
-        if asks_nobody && self.calls_at_client() >= self.settings.pending.unwrap_or(usize::MAX) {
+        if asks_nobody && self.calls.at_client() >= self.settings.pending.unwrap_or(usize::MAX) {
             let why = "too many calls wait for what their clients are to send";
             return Err(ErrorResponse::new(-32000, why));
         }
@@ -245,22 +279,9 @@ impl Relay {
         Ok(())
     }
 
-    /// Returns the number of calls that wait at clients for requests that are not questions.
-    fn calls_at_client(&self) -> usize {
-        let waits = |call: &Call| {
-            call.stream().is_none()
-                && call.asks().is_empty()
-                && call.round().is_some_and(Round::waits_for_others)
-        };
-        self.calls.keys(waits).len()
-    }
-
-    /// Handles the response to a request of a round that is not a question.
+    /// The response to a request of a round that is not a question.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
-        let found = self
-            .calls
-            .keys(|call| call.round().is_some_and(|round| round.has_pushed(id)));
-        let Some(&key) = found.first() else {
+        let Some(key) = self.calls.by_pushed(id) else {
             return false;
         };
         let Some(result) = frame.part(FramePart::Result) else {
@@ -308,6 +329,9 @@ impl Relay {
     /// Makes the call again unless the current rules refuse it: with the answers of its round, or unchanged after its
     /// links were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
+        if self.calls.get(key).is_none_or(Call::is_finished) {
+            return;
+        }
         if self.refuse_again(now, key) {
             return;
         }
@@ -336,9 +360,7 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
         }
-        let call = self.calls.get_mut(key);
-        let records = call.map(|call| call.rounds_mut().take_deliveries());
-        let records = records.unwrap_or_default();
+        let records = self.calls.take_deliveries(key);
         let delivery = self.deliveries.begin(records, None);
         self.effects.send_to_server(frame, Some(key), delivery);
     }
@@ -356,7 +378,7 @@ impl Relay {
             "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
             "ping" => {
                 // It does not exist there: the session is the gateway's.
-                self.tell_client(
+                self.effects.tell_client(
                     frame.stream(),
                     message::result(&id, &members::raw_value(&json!({}))),
                     true,
@@ -368,7 +390,7 @@ impl Relay {
                     "the server speaks {}, which has no `{method}`",
                     Revision::V2026_07_28
                 );
-                self.tell_client(
+                self.effects.tell_client(
                     frame.stream(),
                     ErrorResponse::new(-32601, why).to_response(&id),
                     true,
@@ -378,43 +400,14 @@ impl Relay {
             _ => {}
         }
         let capability = self.client.capability(None);
-        let Some(changed) = self.with_rounds_meta(frame.text()) else {
-            return self.reject(
+        let own = meta_for(&self.client, self.settings.answer_with);
+        let Some(changed) = with_meta(frame.text(), &own, self.log_levels.client()) else {
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`params` must be an object"),
             );
         };
         let start = Start::new(CallKind::of_method(method), capability);
         self.start(frame, start.changed(Some(changed)))
-    }
-
-    /// Returns the `_meta` of a request that the gateway makes in this era for its client.
-    fn rounds_meta(&self) -> Value {
-        let capabilities = self.client.capabilities();
-        json!({
-            meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
-            meta::CLIENT_INFO: self.client.info_or_own(),
-            meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
-        })
-    }
-
-    /// Returns the request with the self-description of a rounds-era request.
-    fn with_rounds_meta(&self, text: &str) -> Option<String> {
-        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
-        let own = self.rounds_meta();
-        let mut params = envelope.params().map(ToOwned::to_owned);
-        for key in [
-            meta::PROTOCOL_VERSION,
-            meta::CLIENT_INFO,
-            meta::CLIENT_CAPABILITIES,
-        ] {
-            let value = members::raw_value(own.get(key)?);
-            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
-        }
-        if let Some(level) = self.log_levels.client() {
-            let level = members::raw_text(level.name());
-            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
-        }
-        envelope.with_body(params.as_deref()?).ok()
     }
 }

@@ -3,9 +3,9 @@
 use mcp_elicit_core::wire::Revision;
 use serde_json::{Value, json};
 
+use super::probe::EraProbe;
 use super::pushed_server::PushedServer;
 use super::rounds_server::RoundsServer;
-use crate::parts::era_probe::EraProbe;
 
 /// The state of the server. Only this module and its files read it.
 #[derive(Default)]
@@ -122,7 +122,15 @@ impl Server {
         self.revision().unwrap_or(Revision::LATEST_PUSHED)
     }
 
-    /// Returns `true` if a session's server declared logging.
+    /// Returns whether it gives a newer revision than a client asked for, so that the gateway stands between them.
+    pub(super) fn is_newer_than(&self, asked: &str) -> bool {
+        match (asked.parse::<Revision>(), self.revision()) {
+            (Ok(asked), Some(given)) => asked < given,
+            (Err(_), _) | (_, None) => false,
+        }
+    }
+
+    /// Returns whether a session's server declared that it logs.
     pub(crate) fn has_logging(&self) -> bool {
         match &self.0 {
             ServerEra::Pushed(server) => server.has_logging(),

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use mcp_elicit_core::wire::Capability;
+use serde_json::json;
 
+use crate::frame_edit::ErrorResponse;
 use crate::parts::turns::{OtherCalls, Rule};
 use crate::{CallId, CallKind};
 
@@ -69,14 +71,20 @@ impl CallQueue {
         }
     }
 
-    /// Returns the maximum number of waiting calls.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Returns `true` if no more calls may wait.
+    /// Returns `true` while no more calls may wait.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.most
+    }
+
+    /// Returns the refusal of a call that would have to wait beside as many as may, for the server of this name.
+    pub(crate) fn refusal(&self, server: &str) -> ErrorResponse {
+        let most = self.most;
+        let why = format!(
+            "the server {server} is at work on another call, and {most} calls of this session wait for their turn, which is the most; \
+             this call was not made: make it again when one of them has ended"
+        );
+        let data = json!({"limit": "waiting-calls", "most": most});
+        ErrorResponse::new(-32000, why).with_data(data)
     }
 
     /// Adds a call, newer than all others, that has to wait in this state.

@@ -142,8 +142,8 @@ impl Catalog {
         self.extent = Extent::Outdated;
     }
 
-    /// Records that the gateway itself has read the whole list.
-    pub(crate) fn set_whole(&mut self) {
+    /// The gateway itself has read the whole list.
+    pub(crate) fn read_whole(&mut self) {
         self.extent = Extent::Whole;
     }
 

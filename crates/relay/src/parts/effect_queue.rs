@@ -25,8 +25,8 @@ impl EffectQueue {
         self.effects.pop_front()
     }
 
-    /// Adds a frame for the client; `last` if it answers the request that opened the stream.
-    pub(crate) fn send_to_client(&mut self, stream: StreamId, frame: String, last: bool) {
+    /// Adds a frame for the client; `last` where it answers the request that opened the stream.
+    pub(crate) fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {
             stream,
             frame,
@@ -35,7 +35,12 @@ impl EffectQueue {
         self.push(frame);
     }
 
-    /// Adds a frame for the server, with the call that it starts and the delivery of its answers.
+    /// Adds a frame for the server, with the call that it starts.
+    pub(crate) fn tell_server(&mut self, frame: String, call: Option<CallId>) {
+        self.send_to_server(frame, call, None);
+    }
+
+    /// Adds a frame for the server, with the call that it starts and the answers that it carries.
     pub(crate) fn send_to_server(
         &mut self,
         frame: String,

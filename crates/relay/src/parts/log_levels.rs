@@ -48,8 +48,8 @@ pub(crate) struct LogLevels {
 }
 
 impl LogLevels {
-    /// Sets the level that a pushed client requests for its session.
-    pub(crate) fn set_client(&mut self, level: LogLevel) {
+    /// A pushed client wants this level for its session.
+    pub(crate) fn client_asks_for(&mut self, level: LogLevel) {
         self.client = Some(level);
     }
 

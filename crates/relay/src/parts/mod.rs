@@ -1,13 +1,12 @@
-//! The parts of the relay. Each is a type that owns its data, which only its own file accesses; no part names the relay
-//! (`.ci/check-layers`). Functions of the relay that use one part only are in a file of the same name beside this
-//! folder.
+//! The parts of the relay. Each is a type that owns its data, which only its own file reaches; no part names the relay (`.ci/check-layers`).
+//! A part owns its data and its transitions, each named for what happened, and returns small results. What takes several parts stands in
+//! the files beside this folder, under other names.
 //!
 //! | part | contents |
 //! | --- | --- |
 //! | `early_requests` | requests of the client that wait for the server's era to be known |
-//! | `era_probe` | detection of the server's era: the openings sent, and the next step after each answer |
-//! | `calls/` | the client's requests in progress: the table, one call, its rounds and progress |
-//! | `call_budget` | the limits on a client's open requests: their number, and their bytes |
+//! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
+//! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
 //! | `past_calls` | calls that have ended here and may still ask |
 //! | `turns`, `call_queue` | the calls that are with the server at once; those that wait for their turn, their limit, and the times of checks |
 //! | `asking_targets` | the tools, prompts and resources that were seen to ask |
@@ -28,7 +27,8 @@
 //! | `opening_ids` | the ids of openings that the server has not answered |
 //! | `url_demand` | the visits that a server required |
 //! | `reported_name`, `log_levels` | the name that the server reported; levels of log messages |
-//! | `timers`, `effect_queue` | timers; queued effects |
+//! | `timers`, `effect_queue` | what is due; the effects that wait |
+//! | `rejections` | frames of the client that are not passed on, as effects |
 
 pub(crate) mod approvals;
 pub(crate) mod asking_targets;
@@ -41,13 +41,13 @@ pub(crate) mod client_waits;
 pub(crate) mod deliveries;
 pub(crate) mod early_requests;
 pub(crate) mod effect_queue;
-pub(crate) mod era_probe;
 pub(crate) mod hold_timers;
 pub(crate) mod limits;
 pub(crate) mod log_levels;
 pub(crate) mod opening_ids;
 pub(crate) mod passed_rounds;
 pub(crate) mod past_calls;
+mod rejections;
 pub(crate) mod reported_name;
 pub(crate) mod request_state;
 pub(crate) mod retry_answers;

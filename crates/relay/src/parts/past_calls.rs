@@ -1,11 +1,12 @@
-//! The calls that have ended here while their server may still be processing them, oldest first. Their number and size
-//! are limited.
+//! The calls that have ended here while their server may still be at work on them, and ask: the client gave them up, or they went on as
+//! tasks. A server that does not say for which call it asks may mean one of them. Their number and size are bounded.
 
 use std::collections::VecDeque;
 
 use mcp_elicit_core::wire::{Frame, Id, members};
 
 use crate::CallSummary;
+use crate::parts::calls::Call;
 
 /// The number of calls that are remembered.
 const REMEMBERED: usize = 256;
@@ -31,8 +32,25 @@ struct PastCall {
 }
 
 impl PastCalls {
+    /// The client has given the call up, on which the server is at work.
+    pub(crate) fn given_up(&mut self, call: &mut Call) {
+        if call.kind().is_some() {
+            let id = call.upstream_id().clone();
+            self.add(Some(id), None, call.summary().cloned());
+        }
+    }
+
+    /// The server has answered the call with this, which says that it goes on as a task.
+    pub(crate) fn became_task(&mut self, call: &mut Call, frame: Frame<'_>) {
+        let task = frame.result().and_then(|result| {
+            let task = members::member(result, "task")?;
+            Some(members::text(members::member(task, "taskId")?)?.into_owned())
+        });
+        self.add(None, task, call.summary().cloned());
+    }
+
     /// Adds a call that has ended here; the oldest are forgotten.
-    pub(crate) fn add(&mut self, id: Option<Id>, task: Option<String>, call: Option<CallSummary>) {
+    fn add(&mut self, id: Option<Id>, task: Option<String>, call: Option<CallSummary>) {
         let Some(call) = call else {
             self.is_incomplete = true;
             return;

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::parts::request_state::{CallBinding, StateClaims, StateDefect, StateSeal};
+use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect, StateSeal};
 use crate::{CallId, Timestamp};
 
 /// The number of used states that are remembered.
@@ -12,6 +13,8 @@ const USED: usize = 4_096;
 /// The issued states.
 pub(crate) struct RoundStates {
     seal: StateSeal,
+    /// The time for which a state is good.
+    good_for: Duration,
     /// The number in the last state.
     last: u64,
     /// Calls that wait at the client, by the state that it returns.
@@ -47,10 +50,11 @@ impl UsedStates {
 }
 
 impl RoundStates {
-    /// Creates an empty table.
-    pub(crate) fn new(seal: StateSeal) -> Self {
+    /// No state was given out yet; each will be good for this time.
+    pub(crate) fn new(seal: StateSeal, good_for: Duration) -> Self {
         Self {
             seal,
+            good_for,
             last: 0,
             by_state: HashMap::new(),
             used: UsedStates::default(),
@@ -63,9 +67,30 @@ impl RoundStates {
         self.last
     }
 
-    /// Seals a state for this call.
-    pub(crate) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
-        self.seal.seal(call, claims)
+    /// Seals a state for a round in which this call asks this, with the state that the server gave.
+    pub(crate) fn seal_asking(
+        &self,
+        now: Timestamp,
+        call: &CallBinding,
+        number: u64,
+        asked: Vec<(String, String)>,
+        server: Option<ServerState>,
+    ) -> Option<String> {
+        let claims = StateClaims::new(now.after(self.good_for), number);
+        self.seal
+            .seal(call, &claims.asking(asked).of_server(server))
+    }
+
+    /// Seals a state for a round of this call that is presented again, up to this one.
+    pub(crate) fn seal_repeating(
+        &self,
+        now: Timestamp,
+        call: &CallBinding,
+        number: u64,
+        round: usize,
+    ) -> Option<String> {
+        let claims = StateClaims::new(now.after(self.good_for), number);
+        self.seal.seal(call, &claims.repeating(round))
     }
 
     /// Opens a state that came with this call.

@@ -1,15 +1,19 @@
-//! The callers of tasks: shared by all relays of one server.
+//! The callers of tasks: shared by all relays of one server. Where a server has one identity for all callers of the gateway, it cannot keep
+//! their tasks apart, so that the gateway does: a task is for the caller whose call became it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcp_elicit_core::wire::WireError;
+use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::meta::RELATED_TASK;
+use mcp_elicit_core::wire::{Revision, WireError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::frame_edit::{self, ErrorResponse};
 
 /// The number of tasks of one server that are remembered.
 const REMEMBERED: usize = 4_096;
@@ -81,22 +85,83 @@ impl TaskOwners {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a call of this caller became this task. If a server reuses an id, the later task counts.
-    pub(crate) fn begin(&self, task: String, caller: String) {
+    /// A call of this caller became this task. A server that uses an id again means the later one.
+    fn begin(&self, task: String, caller: String) {
         self.all().insert(task, caller);
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if this caller began the task.
-    pub(crate) fn is_of(&self, task: &str, caller: &str) -> bool {
+    /// Returns whether this caller began the task.
+    fn is_of(&self, task: &str, caller: &str) -> bool {
         let all = self.all();
         all.by_task
             .get(task)
             .is_some_and(|owner| owner.caller == caller)
     }
 
-    /// Returns `true` if all tasks that a notification names belong to this caller, also if it names none for any
-    /// reader.
+    /// Returns the refusal of a request with these params about a task, where it is not known to be this caller's.
+    pub(crate) fn refusal(&self, params: Option<&RawValue>, caller: &str) -> Option<ErrorResponse> {
+        match params.map(task_in) {
+            Some(Ok(Some(task))) if self.is_of(&task, caller) => None,
+            Some(Err(defect)) => Some(ErrorResponse::new(-32602, defect.to_string())),
+            Some(Ok(_)) | None => {
+                let why = "no call of this caller has become this task: the gateway keeps the tasks of its callers apart";
+                Some(ErrorResponse::new(-32602, why))
+            }
+        }
+    }
+
+    /// A call of this caller has this response. Where that says that the call has become a task, the caller may ask about it.
+    pub(crate) fn call_answered(&self, frame: Frame<'_>, caller: &str) {
+        let has = |name| frame.sole_member(FramePart::Result, name) != Ok(None);
+        if !(has("task") || has("taskId")) {
+            return;
+        }
+        let Some(Ok(result)) = frame.result().map(|result| Members::read(result, "result")) else {
+            return;
+        };
+        let begun = result.get("task").map(task_in);
+        let begun = begun.and_then(Result::ok).flatten();
+        let itself = result.text("taskId").ok().flatten().map(Into::into);
+        for task in begun.into_iter().chain(itself) {
+            self.begin(task, caller.to_owned());
+        }
+    }
+
+    /// Returns the response to `tasks/list` of a server of this revision without the tasks of other callers; `None` where it has none of
+    /// them.
+    ///
+    /// # Errors
+    /// The refusal of a list that cannot be read.
+    pub(crate) fn own_in_list(
+        &self,
+        frame: Frame<'_>,
+        caller: &str,
+        revision: Revision,
+    ) -> Result<Option<String>, ErrorResponse> {
+        let Some(range) = frame.range(FramePart::Result) else {
+            return Ok(None);
+        };
+        let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
+        let refusal = |defect: WireError| ErrorResponse::fault(PeerFault::from(defect), revision);
+        let result = Members::read(result, "result").map_err(refusal)?;
+        result.refuse_like(&["tasks"], "result").map_err(refusal)?;
+        let Some(tasks) = result.get("tasks") else {
+            return Ok(None);
+        };
+        let unreadable = |_| ErrorResponse::unreadable();
+        let tasks: Vec<&RawValue> = serde_json::from_str(tasks.get()).map_err(unreadable)?;
+        let is_own = |task: &&&RawValue| matches!(task_in(task), Ok(Some(task)) if self.is_of(&task, caller));
+        let own: Vec<&RawValue> = tasks.iter().filter(is_own).copied().collect();
+        if own.len() == tasks.len() {
+            return Ok(None);
+        }
+        let own = serde_json::value::to_raw_value(&own).map_err(unreadable)?;
+        let result = result.with("tasks", Some(&own));
+        Ok(Some(frame_edit::spliced(frame.text(), range, result.get())))
+    }
+
+    /// Returns whether all tasks that a notification names are of this caller. One that names none for any reader has no others.
     pub(crate) fn has_own_only(&self, frame: Frame<'_>, caller: &str) -> bool {
         let has_members = |params: &str| params.starts_with('{');
         if !frame.part(FramePart::Params).is_some_and(has_members) {
@@ -153,7 +218,7 @@ fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
 }
 
 /// Returns the id of the task that an object names.
-pub(crate) fn task_in(object: &RawValue) -> Result<Option<String>, WireError> {
+fn task_in(object: &RawValue) -> Result<Option<String>, WireError> {
     if members::is_null(object) {
         return Ok(None);
     }

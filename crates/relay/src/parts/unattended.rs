@@ -67,8 +67,8 @@ impl Unattended {
         self.following.remove(&call)
     }
 
-    /// Sets whether the record has calls without a waiting client.
-    pub(crate) fn set_in_record(&mut self, known: bool) {
+    /// The record knows calls that nobody waits for, or none.
+    pub(crate) fn record_has_calls(&mut self, known: bool) {
         self.in_record = known;
     }
 

@@ -19,10 +19,6 @@ pub(crate) struct Ask {
     /// Its size in bytes.
     size: usize,
     reusable: bool,
-    /// The number of unusable answers of the client's own dialog.
-    wrong: u32,
-    /// The reason of the last one.
-    reason: Option<String>,
     state: AskState,
 }
 
@@ -49,36 +45,37 @@ pub(crate) struct NewAsk {
 }
 
 /// The state of a question.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "every question is in the record soon, and a box would be one more allocation"
+)]
 enum AskState {
     /// Being recorded, and not shown yet.
     Recording,
-    /// Recorded.
-    Recorded { row: Recorded, stage: Stage },
+    /// It is in the record.
+    Recorded(Recorded),
 }
 
-/// The facts of a recorded question.
+/// A question that is in the record.
 struct Recorded {
     /// The record's id.
     id: String,
     /// The address at which a person can answer.
     link: Option<String>,
-    /// The way in which the client was asked, if it was.
-    shown: Option<Shown>,
-    /// The client's own response, if the server may have it as it is.
-    reply: Option<ClientReply>,
+    shown: Shown,
+    stage: Stage,
 }
 
-/// The stage of a recorded question.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The stage of a question that is in the record. Once the client has answered, its own reply is kept where the server may have it as it is.
 enum Stage {
     /// Shown and open.
     Open,
     /// The client answered; the record decides whether it was the first.
-    Submitting,
-    /// Its answer is in the record.
-    Answered,
-    /// Its answer is being taken out of the record.
-    Delivering,
+    Submitting { reply: Option<ClientReply> },
+    /// An answer is in the record.
+    Answered { reply: Option<ClientReply> },
+    /// The answer is being taken out of the record.
+    Delivering { reply: Option<ClientReply> },
 }
 
 /// A client's answer as the client wrote it.
@@ -91,16 +88,26 @@ pub(crate) struct ClientReply {
     recorded: String,
 }
 
-/// The way in which the client was asked.
+/// The way in which the client was asked, with its answers that could not be used.
 enum Shown {
+    /// It was not asked here.
+    Not,
     /// With a pushed request of this id.
     Dialog {
         id: Id,
         /// `true` if the client has responded, in whatever way.
         responded: bool,
+        wrong: Option<WrongAnswers>,
     },
-    /// With an `input_required`, whose retry contains the answer.
-    NextRound,
+    /// With an `input_required`, whose retry brings the answer.
+    NextRound { wrong: Option<WrongAnswers> },
+}
+
+/// Answers of a client that could not be used.
+struct WrongAnswers {
+    count: u32,
+    /// The reason why the last of them could not.
+    reason: String,
 }
 
 /// The number of times that a question is asked in a client's own dialog, the same as on the pages.
@@ -181,6 +188,46 @@ impl NewAsk {
     }
 }
 
+impl Stage {
+    /// Returns the client's own reply, where the server may have it as it is.
+    fn reply(&self) -> Option<&ClientReply> {
+        match self {
+            Self::Open => None,
+            Self::Submitting { reply } | Self::Answered { reply } | Self::Delivering { reply } => {
+                reply.as_ref()
+            }
+        }
+    }
+
+    /// Takes the client's own reply out, for the next stage.
+    fn take_reply(&mut self) -> Option<ClientReply> {
+        match self {
+            Self::Open => None,
+            Self::Submitting { reply } | Self::Answered { reply } | Self::Delivering { reply } => {
+                reply.take()
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// Returns the answers of the client that could not be used.
+    fn wrong(&self) -> Option<&WrongAnswers> {
+        match self {
+            Self::Not => None,
+            Self::Dialog { wrong, .. } | Self::NextRound { wrong } => wrong.as_ref(),
+        }
+    }
+
+    /// Takes out the answers of the client that could not be used, for the next time that it is asked.
+    fn take_wrong(&mut self) -> Option<WrongAnswers> {
+        match self {
+            Self::Not => None,
+            Self::Dialog { wrong, .. } | Self::NextRound { wrong } => wrong.take(),
+        }
+    }
+}
+
 impl ClientReply {
     /// Creates a reply with this `ElicitResult` (JSON), recorded as `recorded` if it was the first.
     pub(crate) fn new(result: &str, recorded: String) -> Self {
@@ -215,8 +262,6 @@ impl Ask {
             reusable: !asked.attribution.is_ambiguous(),
             size: asked.size(),
             asked,
-            wrong: 0,
-            reason: None,
             state: AskState::Recording,
         }
     }
@@ -296,9 +341,10 @@ impl Ask {
         self.reusable
     }
 
-    /// Returns the reason why the last answer of the client's own dialog was unusable.
+    /// Returns why the last answer of the client could not be used.
     pub(crate) fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
+        let wrong = self.row()?.shown.wrong()?;
+        Some(&wrong.reason)
     }
 
     /// Returns `true` while it is not shown yet.
@@ -308,30 +354,37 @@ impl Ask {
 
     /// Returns `true` while it is shown and unanswered.
     pub(crate) fn is_open(&self) -> bool {
-        self.stage() == Some(Stage::Open)
+        matches!(self.stage(), Some(Stage::Open))
     }
 
     /// Returns `true` while its answer waits in the record.
     pub(crate) fn is_answered(&self) -> bool {
-        self.stage() == Some(Stage::Answered)
+        matches!(self.stage(), Some(Stage::Answered { .. }))
     }
 
     /// Returns `true` once its answer is in the record.
     pub(crate) fn has_answer(&self) -> bool {
-        matches!(self.stage(), Some(Stage::Answered | Stage::Delivering))
+        matches!(
+            self.stage(),
+            Some(Stage::Answered { .. } | Stage::Delivering { .. })
+        )
     }
 
-    fn stage(&self) -> Option<Stage> {
-        match &self.state {
-            AskState::Recording => None,
-            AskState::Recorded { stage, .. } => Some(*stage),
-        }
+    fn stage(&self) -> Option<&Stage> {
+        Some(&self.row()?.stage)
     }
 
     fn row(&self) -> Option<&Recorded> {
         match &self.state {
             AskState::Recording => None,
-            AskState::Recorded { row, .. } => Some(row),
+            AskState::Recorded(row) => Some(row),
+        }
+    }
+
+    fn row_mut(&mut self) -> Option<&mut Recorded> {
+        match &mut self.state {
+            AskState::Recording => None,
+            AskState::Recorded(row) => Some(row),
         }
     }
 
@@ -352,39 +405,38 @@ impl Ask {
 
     /// Returns the id under which the client's own dialog is open.
     pub(crate) fn open_dialog(&self) -> Option<&Id> {
-        match self.row()?.shown.as_ref()? {
+        match &self.row()?.shown {
             Shown::Dialog {
                 id,
                 responded: false,
+                ..
             } => Some(id),
-            Shown::Dialog { .. } | Shown::NextRound => None,
+            Shown::Not | Shown::Dialog { .. } | Shown::NextRound { .. } => None,
         }
     }
 
     /// Returns the client's own reply, if it is the recorded answer.
     pub(crate) fn own_reply(&self, recorded: &str) -> Option<&ClientReply> {
-        let reply = self.row()?.reply.as_ref()?;
+        let reply = self.stage()?.reply()?;
         (reply.recorded == recorded).then_some(reply)
     }
 
     /// Returns the id of the client's own dialog, the last if there were several.
     pub(super) fn dialog(&self) -> Option<&Id> {
-        match self.row()?.shown.as_ref()? {
+        match &self.row()?.shown {
             Shown::Dialog { id, .. } => Some(id),
-            Shown::NextRound => None,
+            Shown::Not | Shown::NextRound { .. } => None,
         }
     }
 
     /// Records its id in the record, and the address at which it can be answered.
     pub(super) fn recorded(&mut self, id: String, link: Option<String>) {
-        let row = Recorded {
+        self.state = AskState::Recorded(Recorded {
             id,
             link,
-            shown: None,
-            reply: None,
-        };
-        let stage = Stage::Open;
-        self.state = AskState::Recorded { row, stage };
+            shown: Shown::Not,
+            stage: Stage::Open,
+        });
     }
 
     /// Excludes its answer from reuse.
@@ -392,55 +444,54 @@ impl Ask {
         self.reusable = false;
     }
 
-    /// Records that the client is asked in its own dialog under this id. Returns the id of the previous dialog, if
-    /// there was one.
+    /// The client is asked in its own dialog under this id. Returns the id of the dialog before, if there was one.
     pub(super) fn shown_in_dialog(&mut self, id: Id) -> Option<Id> {
-        let AskState::Recorded { row, .. } = &mut self.state else {
-            return None;
+        let row = self.row_mut()?;
+        let dialog = Shown::Dialog {
+            id,
+            responded: false,
+            wrong: row.shown.take_wrong(),
         };
-        let responded = false;
-        match row.shown.replace(Shown::Dialog { id, responded })? {
+        match std::mem::replace(&mut row.shown, dialog) {
             Shown::Dialog { id: before, .. } => Some(before),
-            Shown::NextRound => None,
+            Shown::Not | Shown::NextRound { .. } => None,
         }
     }
 
-    /// Returns the number of unusable answers of the client's own dialog.
-    pub(crate) fn wrong_answers(&self) -> u32 {
-        self.wrong
+    /// Returns how many answers of the client could not be used.
+    pub(super) fn wrong_answers(&self) -> u32 {
+        let wrong = self.row().and_then(|row| row.shown.wrong());
+        wrong.map_or(0, |wrong| wrong.count)
     }
 
-    /// Sets the client's own response.
-    pub(crate) fn set_client_reply(&mut self, reply: Option<ClientReply>) {
-        if let AskState::Recorded { row, .. } = &mut self.state {
-            row.reply = reply;
-        }
-    }
-
-    /// Keeps the result in a retry under its key, for a server that may have it with all its members.
-    pub(crate) fn keep_retry_reply(&mut self, outcome: &Outcome, responses: &InputResponses) {
-        // Meaningless content is dropped.
+    /// Returns what a retry says to it under its key, for a server that may have it with all its members.
+    pub(crate) fn reply_in_retry(
+        &self,
+        outcome: &Outcome,
+        responses: &InputResponses,
+    ) -> Option<ClientReply> {
+        // Content that means nothing is dropped.
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
         let said = responses.get(self.entry()).filter(meant);
-        let reply = said.map(|said| ClientReply::new(said.get(), outcome_json(outcome)));
-        self.set_client_reply(reply);
+        said.map(|said| ClientReply::new(said.get(), outcome_json(outcome)))
     }
 
-    /// Records that the client has responded to its own dialog, in whatever way.
+    /// The client has responded to its own dialog, in whatever way.
     pub(crate) fn client_responded(&mut self) {
-        if let AskState::Recorded { row, .. } = &mut self.state
-            && let Some(Shown::Dialog { responded, .. }) = &mut row.shown
+        if let AskState::Recorded(row) = &mut self.state
+            && let Shown::Dialog { responded, .. } = &mut row.shown
         {
             *responded = true;
         }
     }
 
-    /// Records that the client is asked in a round, whose retry contains the answer.
+    /// The client is asked in a round, whose retry brings the answer.
     pub(crate) fn shown_in_round(&mut self) {
-        if let AskState::Recorded { row, .. } = &mut self.state {
-            row.shown = Some(Shown::NextRound);
+        if let AskState::Recorded(row) = &mut self.state {
+            let wrong = row.shown.take_wrong();
+            row.shown = Shown::NextRound { wrong };
         }
     }
 
@@ -454,53 +505,68 @@ impl Ask {
         self.asked.attribution.reassign(to);
     }
 
-    /// Handles the client's answer. Returns the record's id, if the answer may be the first.
-    pub(crate) fn submit(&mut self) -> Option<String> {
-        match &mut self.state {
-            AskState::Recorded { row, stage } if *stage == Stage::Open => {
-                *stage = Stage::Submitting;
+    /// The client has answered; `reply` is its own response, where the server may have it as it is. Returns the record's id, where the
+    /// answer may be the first.
+    pub(crate) fn submit(&mut self, reply: Option<ClientReply>) -> Option<String> {
+        let row = self.row_mut()?;
+        match &mut row.stage {
+            Stage::Open => {
+                row.stage = Stage::Submitting { reply };
                 Some(row.id.clone())
             }
-            AskState::Recording | AskState::Recorded { .. } => None,
+            // The last reply counts where it is what the record has.
+            Stage::Submitting { reply: last }
+            | Stage::Answered { reply: last }
+            | Stage::Delivering { reply: last } => {
+                *last = reply;
+                None
+            }
         }
     }
 
     /// Records that an answer is in the record. Returns `false` if that is known, or if the question is not recorded
     /// yet.
     pub(crate) fn answered(&mut self) -> bool {
-        match &mut self.state {
-            AskState::Recorded { stage, .. }
-                if matches!(stage, Stage::Open | Stage::Submitting) =>
-            {
-                *stage = Stage::Answered;
+        let Some(row) = self.row_mut() else {
+            return false;
+        };
+        match row.stage {
+            Stage::Open | Stage::Submitting { .. } => {
+                let reply = row.stage.take_reply();
+                row.stage = Stage::Answered { reply };
                 true
             }
-            AskState::Recording | AskState::Recorded { .. } => false,
+            Stage::Answered { .. } | Stage::Delivering { .. } => false,
         }
     }
 
     /// Records that the answer is being taken out of the record. Returns the record's id.
     pub(crate) fn begin_delivery(&mut self) -> Option<String> {
-        match &mut self.state {
-            AskState::Recorded { row, stage } => {
-                *stage = Stage::Delivering;
-                Some(row.id.clone())
-            }
-            AskState::Recording => None,
-        }
+        let row = self.row_mut()?;
+        let reply = row.stage.take_reply();
+        row.stage = Stage::Delivering { reply };
+        Some(row.id.clone())
     }
 
-    /// Records an unusable answer. Returns `false` if there were too many to ask again.
+    /// The client gave an answer that cannot be used. `false` when there were too many to ask once more.
     pub(crate) fn was_wrong(&mut self, reason: String) -> bool {
-        self.wrong += 1;
-        self.reason = Some(reason);
-        self.wrong < ATTEMPTS
+        let Some(row) = self.row_mut() else {
+            return false;
+        };
+        let count = row.shown.wrong().map_or(0, |wrong| wrong.count) + 1;
+        let again = Some(WrongAnswers { count, reason });
+        match &mut row.shown {
+            // The client was asked in a round before the gateway was started anew.
+            Shown::Not => row.shown = Shown::NextRound { wrong: again },
+            Shown::Dialog { wrong, .. } | Shown::NextRound { wrong } => *wrong = again,
+        }
+        count < ATTEMPTS
     }
 
     /// Returns the question, with the reason why it is asked again.
     pub(crate) fn request_again(&self) -> ElicitRequest {
         let mut request = self.asked.request.clone();
-        if let Some(reason) = &self.reason {
+        if let Some(reason) = self.reason() {
             let (ElicitRequest::Form { message, .. } | ElicitRequest::Url { message, .. }) =
                 &mut request;
             *message = message_again(message, reason);

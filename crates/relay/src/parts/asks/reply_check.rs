@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::fault::{Finding, PeerFault};
-use mcp_elicit_core::wire::{ElicitResult, Revision};
+use mcp_elicit_core::wire::{ElicitResult, InputResponses, Revision};
 
 use super::Ask;
 use crate::frame_edit::ErrorResponse;
@@ -36,6 +36,23 @@ impl Ask {
                 )),
                 reason: error.to_string(),
             })
+    }
+
+    /// Returns the reply that a retry of this revision brings under this key, checked; `None` where it brings none.
+    pub(crate) fn reply_in(
+        &self,
+        entry: &str,
+        responses: &InputResponses,
+        revision: Revision,
+    ) -> Result<Option<Outcome>, UnusableReply> {
+        match responses.reply_to(entry, self.request().mode()) {
+            None => Ok(None),
+            Some(Err(defect)) => Err(UnusableReply::Malformed(Box::new(ErrorResponse::fault(
+                PeerFault::from(defect),
+                revision,
+            )))),
+            Some(Ok(reply)) => self.check(&reply, revision).map(Some),
+        }
     }
 }
 

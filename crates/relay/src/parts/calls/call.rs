@@ -8,54 +8,53 @@ use mcp_elicit_core::wire::{
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
-use super::summary::{progress_token, summary, summary_of, target};
+use super::request::{AskingCall, Request};
+use super::summary::progress_token;
 use crate::frame_edit;
 use crate::parts::call_budget::Permit;
 use crate::parts::log_levels::LogLevel;
+use crate::parts::retry_answers::RetryAnswers;
 use crate::parts::server_round::Round;
 use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
 
 /// One request of the client.
 pub(crate) struct Call {
     permit: Permit,
-    /// The stream on which the client waits; `None` once the call was handed back, or the client is gone.
-    stream: Option<StreamId>,
-    state: ServerState,
+    /// The id that the client knows it by.
     client_id: Id,
+    waiter: Waiter,
+    request: Request,
+    /// The id that the server knows it by, or knew it by last.
     upstream_id: Id,
-    /// `true` until the server is done with that id.
-    has_upstream_id: bool,
-    kind: Option<CallKind>,
-    /// The request as it went to the server, kept if questions may come up in it.
-    kept: Option<Bytes>,
-    capability: Capability,
-    progress: CallProgress,
-    /// The time of its arrival.
+    state: CallState,
+    /// When it came.
     since: Timestamp,
-    /// The time of its arrival, or of its last repetition.
-    came_at: Timestamp,
+    progress: CallProgress,
+    log_level: Option<LogLevel>,
     /// Questions that are open in it.
     asks: Vec<AskId>,
     /// Open questions that are attributed to another call and may be this one's.
     maybe: Vec<AskId>,
     rounds: CallRounds,
-    turn: Turn,
-    log_level: Option<LogLevel>,
-    lists_tools: bool,
-    /// `true` if it requests the list of tasks.
-    lists_tasks: bool,
-    /// The digest of the call, if the rules were applied to it; taken out when the call is read.
-    digest: Option<String>,
-    /// The call, or the reason why it cannot be shown; read on demand.
-    summary: Option<Result<CallSummary, CallDefect>>,
 }
 
-/// The server's side of a call.
-enum ServerState {
-    /// It waits for its turn; the server does not know of it.
+/// The one who waits for a call.
+enum Waiter {
+    /// Its client, on this stream, since it made the call last.
+    Client { stream: StreamId, since: Timestamp },
+    /// Nobody: the call went back to the client, or the client is gone.
+    Nobody,
+}
+
+/// The state of a call between its client and the server.
+enum CallState {
+    /// It waits for its turn; the server knows nothing of it, and its upstream id is taken.
     Queued(Queued),
-    /// It is with the server, or waits for questions outside rounds.
-    Running,
+    /// The server works on it, under its upstream id.
+    AtServer,
+    /// The server does not work on it. It waits for approval, for links to be visited, for the same call of another session, or to be
+    /// made again.
+    Waiting,
     /// The server has asked in a round, which the gateway answers.
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
@@ -72,53 +71,53 @@ struct Queued {
     original: Bytes,
 }
 
-/// The turn of a call.
-#[derive(Clone, Copy, Default)]
-struct Turn {
-    /// `true` if it takes turns, and has its own.
-    own: bool,
-    /// `true` if it was seen to ask.
-    asked: bool,
-}
-
 impl Call {
-    /// Creates a call that goes to the server unchanged.
+    /// A call of a client that waits on this stream. It goes to the server under the client's own id.
     pub(crate) fn new(
         permit: Permit,
         now: Timestamp,
         stream: StreamId,
         id: Id,
-        kind: Option<CallKind>,
+        request: Request,
     ) -> Self {
         Self {
             permit,
-            stream: Some(stream),
-            state: ServerState::Running,
             client_id: id.clone(),
+            waiter: Waiter::Client { stream, since: now },
+            request,
             upstream_id: id,
-            has_upstream_id: true,
-            kind,
-            kept: None,
-            capability: Capability::NONE,
-            progress: CallProgress::default(),
+            state: CallState::AtServer,
             since: now,
-            came_at: now,
+            progress: CallProgress::default(),
+            log_level: None,
             asks: Vec::new(),
             maybe: Vec::new(),
             rounds: CallRounds::default(),
-            turn: Turn::default(),
-            log_level: None,
-            lists_tools: false,
-            lists_tasks: false,
-            digest: None,
-            summary: None,
         }
     }
 
-    /// Returns the call with the client's progress token and the server's.
-    pub(crate) fn with_tokens(mut self, token: Id, upstream: Option<Id>) -> Self {
-        self.progress = CallProgress::with_tokens(token, upstream);
-        self
+    /// The same call, which the server is to know by another id.
+    pub(crate) fn with_upstream_id(self, id: Id) -> Self {
+        Self {
+            upstream_id: id,
+            ..self
+        }
+    }
+
+    /// The same call, whose progress is reported under these tokens.
+    pub(crate) fn with_progress(self, progress: CallProgress) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The same call, which wants log messages from this level on.
+    pub(crate) fn with_log_level(self, log_level: Option<LogLevel>) -> Self {
+        Self { log_level, ..self }
+    }
+
+    /// The same call, for whose questions a retry has brought these answers.
+    pub(crate) fn with_retry_answers(self, answers: Option<RetryAnswers>) -> Self {
+        let rounds = CallRounds::with_retry_answers(answers);
+        Self { rounds, ..self }
     }
 
     /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides,
@@ -126,14 +125,13 @@ impl Call {
     pub(crate) fn recount(&mut self) {
         // Both ids are also keys of tables.
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
-        let kept = self.kept.as_ref().map_or(0, Bytes::len);
         let state = match &self.state {
-            ServerState::Queued(queued) => queued.original.len(),
-            ServerState::Running => 0,
-            ServerState::Collecting(round) => round.size(),
-            ServerState::PassingRound(text) | ServerState::Finished(text) => text.len(),
+            CallState::Queued(queued) => queued.original.len(),
+            CallState::AtServer | CallState::Waiting => 0,
+            CallState::Collecting(round) => round.size(),
+            CallState::PassingRound(text) | CallState::Finished(text) => text.len(),
         };
-        let bytes = ids + kept + state + self.progress.size() + self.rounds.size();
+        let bytes = ids + self.request.size() + state + self.progress.size() + self.rounds.size();
         self.permit.set_bytes(bytes);
     }
 
@@ -144,22 +142,34 @@ impl Call {
 
     /// Returns the stream for its answer; `None` while no client waits.
     pub(crate) fn stream(&self) -> Option<StreamId> {
-        self.stream
+        match self.waiter {
+            Waiter::Client { stream, .. } => Some(stream),
+            Waiter::Nobody => None,
+        }
     }
 
     /// Detaches the client. Returns the stream on which it waited.
     pub(super) fn detach(&mut self) -> Option<StreamId> {
-        self.stream.take()
+        let stream = self.stream();
+        self.waiter = Waiter::Nobody;
+        stream
     }
 
     /// Attaches a client that has made the call again with this id and waits on this stream.
     pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
-        self.stream = Some(stream);
-        self.came_at = now;
+        self.waiter = Waiter::Client { stream, since: now };
         if let Some(id) = id {
             self.client_id = id;
         }
         self.recount();
+    }
+
+    /// The client has made it again, wants its progress on this token, and declares these modes where it does so for each call.
+    pub(crate) fn made_again(&mut self, token: Option<Id>, capability: Option<Capability>) {
+        self.progress.report_under(token);
+        if let (Some(call), Some(capability)) = (self.request.call_mut(), capability) {
+            call.declares(capability);
+        }
     }
 
     /// Returns the id that the client knows it by.
@@ -167,46 +177,51 @@ impl Call {
         &self.client_id
     }
 
-    /// Returns the id that the server knows it by.
+    /// Returns the id that the server knows it by, or knew it by last.
     pub(crate) fn upstream_id(&self) -> &Id {
         &self.upstream_id
     }
 
-    /// Sets the id for the server.
-    pub(crate) fn set_upstream_id(&mut self, id: Id) {
+    /// It goes to the server once more, under this id.
+    pub(super) fn sent_again(&mut self, id: Id) {
         self.upstream_id = id;
-        self.has_upstream_id = true;
+        self.state = CallState::AtServer;
         self.recount();
     }
 
-    /// Records that the server is done with that id. Returns `false` if it was before.
+    /// Returns `true` while its upstream id is its own.
+    pub(super) fn has_upstream_id(&self) -> bool {
+        matches!(self.state, CallState::Queued(_) | CallState::AtServer)
+    }
+
+    /// The server is done with its upstream id. `false` where it was before.
     pub(super) fn end_upstream(&mut self) -> bool {
-        std::mem::take(&mut self.has_upstream_id)
+        let ends = self.has_upstream_id();
+        if ends {
+            self.state = CallState::Waiting;
+        }
+        ends
     }
 
     /// Returns `true` if the server is still processing it.
     pub(crate) fn is_upstream(&self) -> bool {
-        self.has_upstream_id && !self.is_queued()
+        matches!(self.state, CallState::AtServer)
     }
 
     /// Returns `true` if the server may be asking in it now.
     pub(super) fn may_ask(&self) -> bool {
-        self.kind.is_some() && !self.is_finished() && self.is_upstream()
+        self.is_upstream() && self.request.call().is_some()
     }
 
     /// Returns the kind of call, if questions may come up in it.
     pub(crate) fn kind(&self) -> Option<CallKind> {
-        self.kind
+        Some(self.request.call()?.kind())
     }
 
     /// Returns the modes that the client can ask in, in this call.
     pub(crate) fn capability(&self) -> Capability {
-        self.capability
-    }
-
-    /// Sets the modes that the client can ask in, in this call.
-    pub(crate) fn set_capability(&mut self, capability: Capability) {
-        self.capability = capability;
+        let call = self.request.call();
+        call.map_or(Capability::NONE, AskingCall::capability)
     }
 
     /// Returns the tokens under which its progress is reported.
@@ -214,7 +229,7 @@ impl Call {
         &self.progress
     }
 
-    /// Returns the progress tokens mutably.
+    /// Returns the tokens under which its progress is reported, for a report.
     pub(crate) fn progress_mut(&mut self) -> &mut CallProgress {
         &mut self.progress
     }
@@ -222,11 +237,6 @@ impl Call {
     /// Returns the time of its arrival.
     pub(crate) fn since(&self) -> Timestamp {
         self.since
-    }
-
-    /// Returns the time of its arrival, or of its last repetition.
-    pub(crate) fn came_at(&self) -> Timestamp {
-        self.came_at
     }
 
     /// Returns the questions that are open in it.
@@ -244,9 +254,14 @@ impl Call {
         !self.asks.is_empty() || !self.maybe.is_empty()
     }
 
-    /// Returns `true` if its client waits, and it waits for a person or its turn.
-    pub(crate) fn waits_for_person(&self) -> bool {
-        self.stream.is_some() && (self.may_wait_for_answer() || self.is_queued())
+    /// Returns since when its client waits, where the call waits for a person or its turn.
+    pub(crate) fn waits_for_person_since(&self) -> Option<Timestamp> {
+        match self.waiter {
+            Waiter::Client { since, .. } if self.may_wait_for_answer() || self.is_queued() => {
+                Some(since)
+            }
+            Waiter::Client { .. } | Waiter::Nobody => None,
+        }
     }
 
     /// Adds a question that it asks.
@@ -272,20 +287,20 @@ impl Call {
 
     /// Makes it wait for its turn.
     pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
-        self.state = ServerState::Queued(Queued { since, original });
+        self.state = CallState::Queued(Queued { since, original });
         self.recount();
     }
 
-    /// Records that its turn has come.
+    /// Its turn has come: it goes to the server.
     pub(crate) fn dequeue(&mut self) {
-        self.state = ServerState::Running;
+        self.state = CallState::AtServer;
         self.recount();
     }
 
     /// Returns the time since which it waits for its turn, if it does and another connection could take it.
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
-            ServerState::Queued(queued)
+            CallState::Queued(queued)
                 if self.stream().is_some() && self.rounds.retry_answers().is_none() =>
             {
                 Some(queued.since)
@@ -299,7 +314,7 @@ impl Call {
     pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
         let stream = self.stream()?;
         match self.state {
-            ServerState::Queued(queued) => {
+            CallState::Queued(queued) => {
                 let text = std::str::from_utf8(&queued.original).ok()?;
                 let known = frame_edit::with_id(text, &self.client_id);
                 Some((stream, known.into()))
@@ -310,25 +325,27 @@ impl Call {
 
     /// Returns `true` if it takes turns, and has its own.
     pub(crate) fn has_turn(&self) -> bool {
-        self.turn.own
+        self.request.call().is_some_and(AskingCall::has_turn)
     }
 
-    /// Sets whether it has a turn of its own.
-    pub(crate) fn set_turn(&mut self, own: bool) {
-        self.turn.own = own;
+    /// Its own turn has come, or it need not wait for it.
+    pub(crate) fn begin_turn(&mut self) {
+        if let Some(call) = self.request.call_mut() {
+            call.begin_turn();
+        }
     }
 
-    /// Records that it was seen to ask: it has its turn until it ends, although it did not wait for one.
+    /// It was seen to ask: it has its turn until it ends, though it did not wait for one.
     pub(crate) fn seen_asking(&mut self) {
-        self.turn = Turn {
-            own: true,
-            asked: true,
-        };
+        if let Some(call) = self.request.call_mut() {
+            call.seen_asking();
+        }
     }
 
     /// Ends its turn. Returns `true` if it had one and did not ask.
     pub(crate) fn end_turn(&mut self) -> bool {
-        std::mem::take(&mut self.turn.own) && !self.turn.asked
+        let call = self.request.call_mut();
+        call.is_some_and(AskingCall::end_turn)
     }
 
     /// Returns the rounds that it has asked.
@@ -343,14 +360,14 @@ impl Call {
 
     /// Lets the gateway answer a round of the server.
     pub(crate) fn collect(&mut self, round: Round) {
-        self.state = ServerState::Collecting(round);
+        self.state = CallState::Collecting(round);
         self.recount();
     }
 
     /// Returns the round that the gateway answers.
     pub(crate) fn round(&self) -> Option<&Round> {
         match &self.state {
-            ServerState::Collecting(round) => Some(round),
+            CallState::Collecting(round) => Some(round),
             _ => None,
         }
     }
@@ -358,15 +375,15 @@ impl Call {
     /// Returns the round that the gateway answers, mutably.
     pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
         match &mut self.state {
-            ServerState::Collecting(round) => Some(round),
+            CallState::Collecting(round) => Some(round),
             _ => None,
         }
     }
 
     /// Takes out the round that the gateway has answered: the call is made again.
     pub(crate) fn take_round(&mut self) -> Option<Round> {
-        match std::mem::replace(&mut self.state, ServerState::Running) {
-            ServerState::Collecting(round) => {
+        match std::mem::replace(&mut self.state, CallState::Waiting) {
+            CallState::Collecting(round) => {
                 self.recount();
                 Some(round)
             }
@@ -380,14 +397,14 @@ impl Call {
     /// Keeps a round of the server that goes to the client once its questions are recorded.
     pub(crate) fn pass_round(&mut self, text: String) {
         self.rounds.drop_url_demand();
-        self.state = ServerState::PassingRound(text);
+        self.state = CallState::PassingRound(text);
         self.recount();
     }
 
     /// Takes out the round that goes to the client, which answers its questions with its retry.
     pub(crate) fn take_passing_round(&mut self) -> Option<String> {
-        match std::mem::replace(&mut self.state, ServerState::Running) {
-            ServerState::PassingRound(text) => {
+        match std::mem::replace(&mut self.state, CallState::Waiting) {
+            CallState::PassingRound(text) => {
                 self.asks.clear();
                 self.recount();
                 Some(text)
@@ -401,19 +418,19 @@ impl Call {
 
     /// Keeps the response, because no client waits for it.
     pub(crate) fn finish(&mut self, response: String) {
-        self.state = ServerState::Finished(response);
+        self.state = CallState::Finished(response);
         self.recount();
     }
 
     /// Returns `true` if the response is there.
     pub(crate) fn is_finished(&self) -> bool {
-        matches!(self.state, ServerState::Finished(_))
+        matches!(self.state, CallState::Finished(_))
     }
 
     /// Returns the response that came while no client waited, with the client that waits now.
     pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
-        match std::mem::replace(&mut self.state, ServerState::Running) {
-            ServerState::Finished(response) => {
+        match std::mem::replace(&mut self.state, CallState::Waiting) {
+            CallState::Finished(response) => {
                 Some((response, self.stream()?, self.client_id.clone()))
             }
             other => {
@@ -428,45 +445,19 @@ impl Call {
         self.log_level
     }
 
-    /// Sets the minimum level of log messages for it.
-    pub(crate) fn set_log_level(&mut self, level: Option<LogLevel>) {
-        self.log_level = level;
-    }
-
-    /// Returns `true` if it requests the list of tasks.
+    /// Returns `true` if it asks for the list of tasks.
     pub(crate) fn lists_tasks(&self) -> bool {
-        self.lists_tasks
-    }
-
-    /// Sets whether it requests the list of tasks.
-    pub(crate) fn set_lists_tasks(&mut self, lists: bool) {
-        self.lists_tasks = lists;
+        matches!(self.request, Request::TaskList)
     }
 
     /// Returns `true` if it requests the list of tools.
     pub(crate) fn lists_tools(&self) -> bool {
-        self.lists_tools
+        matches!(self.request, Request::ToolList)
     }
 
-    /// Sets whether it requests the list of tools.
-    pub(crate) fn set_lists_tools(&mut self, lists: bool) {
-        self.lists_tools = lists;
-    }
-
-    /// Keeps the request, which is text, as it went to the server.
-    pub(crate) fn keep(&mut self, frame: Bytes) {
-        self.kept = Some(frame);
-        self.recount();
-    }
-
-    /// Sets the digest of the call, if it was computed before.
-    pub(crate) fn set_digest(&mut self, digest: Option<&str>) {
-        self.digest = digest.map(str::to_owned);
-    }
-
-    /// Returns the request as it went to the server, if it is kept.
+    /// Returns the request as it went to the server, where questions may come up in it.
     pub(crate) fn frame(&self) -> Option<&str> {
-        std::str::from_utf8(self.kept.as_ref()?).ok()
+        self.request.call()?.frame()
     }
 
     /// Returns the request again under this id, with the responses to the server's requirement: they and the server's
@@ -486,7 +477,7 @@ impl Call {
 
     /// Returns `true` if it waits for its turn: the server does not know of it.
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.state, ServerState::Queued(_))
+        matches!(self.state, CallState::Queued(_))
     }
 
     /// Reads the progress token from the request, unless it was read before.
@@ -502,53 +493,35 @@ impl Call {
 
     /// Returns the kind of call and its target's name or URI, if questions may come up in it.
     pub(crate) fn target(&self) -> Option<(CallKind, String)> {
-        Some((self.kind?, target(self.frame()?)?))
+        self.request.call()?.target()
     }
 
     /// Returns the summary of the call; `None` if no question may come up in it, or if it cannot be read.
     pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
-        self.read_summary()?.ok()
+        self.request.call_mut()?.summary().ok()
     }
 
-    /// Returns the reason why the call cannot be shown to a person, if it cannot.
+    /// Returns why what is called cannot be shown to a person, if it cannot.
     pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
-        self.read_summary()?.err()
+        self.request.call_mut()?.summary().err()
     }
 
     /// Returns the summary of the call if it was read before.
     pub(crate) fn known_summary(&self) -> Option<&CallSummary> {
-        self.summary.as_ref()?.as_ref().ok()
+        self.request.call()?.known_summary()
     }
 
     /// Returns the digest that was computed before, while the call itself is not read.
     #[cfg(test)]
     pub(crate) fn digest(&self) -> Option<&str> {
-        self.digest.as_deref()
+        self.request.call()?.digest()
     }
 
     /// Checks that the digest is that of the kept request.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        if let (Some(digest), Some(kind), Some(frame)) = (&self.digest, self.kind, self.frame()) {
-            let index = FrameIndex::at(frame.as_bytes()).unwrap();
-            let read = summary(kind, Frame::of_text(frame, &index)).unwrap();
-            assert_eq!(*digest, read.digest);
+        if let Some(call) = self.request.call() {
+            call.check();
         }
-    }
-
-    fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
-        if self.summary.is_none() {
-            let digest = self.digest.take();
-            let frame = self.frame()?;
-            let index = FrameIndex::at(frame.as_bytes());
-            let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
-            let read = frame.ok_or(CallDefect::Target);
-            let kind = self.kind?;
-            self.summary = Some(read.and_then(|frame| match digest {
-                Some(digest) => summary_of(kind, frame, digest),
-                None => summary(kind, frame),
-            }));
-        }
-        Some(self.summary.as_ref()?.as_ref().map_err(|defect| *defect))
     }
 }

@@ -23,8 +23,8 @@ impl CallProgress {
         }
     }
 
-    /// Creates progress with one token for the client, and one for the server, which may have none.
-    pub(super) fn with_tokens(token: Id, upstream_token: Option<Id>) -> Self {
+    /// One token for the client, and one for the server, which may have none.
+    pub(crate) fn with_tokens(token: Id, upstream_token: Option<Id>) -> Self {
         Self {
             token: Some(token),
             upstream_token,
@@ -53,8 +53,8 @@ impl CallProgress {
         self.upstream_token.as_ref()
     }
 
-    /// Sets the token that the client wants progress on.
-    pub(crate) fn set_token(&mut self, token: Option<Id>) {
+    /// The client is told progress under this token from now on.
+    pub(super) fn report_under(&mut self, token: Option<Id>) {
         self.token = token;
     }
 

@@ -51,6 +51,14 @@ impl AnsweredRound {
 }
 
 impl CallRounds {
+    /// No rounds yet; a retry has brought these answers for its questions.
+    pub(super) fn with_retry_answers(retry_answers: Option<RetryAnswers>) -> Self {
+        Self {
+            retry_answers,
+            ..Self::default()
+        }
+    }
+
     /// Counts a round.
     ///
     /// # Errors
@@ -79,9 +87,11 @@ impl CallRounds {
         self.url_demand.as_ref()
     }
 
-    /// Stores an answer of the server that requires visits.
-    pub(crate) fn set_url_demand(&mut self, demand: UrlDemand) {
+    /// The server requires links to be visited. `false` where they are the same as in its last answer.
+    pub(crate) fn demands_urls(&mut self, demand: UrlDemand) -> bool {
+        let is_new = self.url_demand.as_ref() != Some(&demand);
         self.url_demand = Some(demand);
+        is_new
     }
 
     /// Adds records whose answers go to the server with the next retry.
@@ -136,13 +146,8 @@ impl CallRounds {
         self.retry_answers.as_ref()
     }
 
-    /// Sets the answers in a retry to its questions, which are asked anew.
-    pub(crate) fn set_retry_answers(&mut self, answers: Option<RetryAnswers>) {
-        self.retry_answers = answers;
-    }
-
-    /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question for the
-    /// same number of times.
+    /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question, as often as it
+    /// asked that before.
     pub(crate) fn entry_key(&mut self, request: &ElicitRequest) -> String {
         let digest = digest(request);
         let count = self.asked_keys.entry(digest.clone()).or_default();

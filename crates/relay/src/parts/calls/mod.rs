@@ -5,13 +5,17 @@
 //! | `call` | one request: its waiting client, and its state at the server |
 //! | `call_progress` | its progress tokens |
 //! | `call_rounds` | the rounds that the server has asked in it |
-//! | `index` | the calls by the names in frames |
-//! | `summary` | the kind, target, arguments and digest, read from the request |
+//! | `candidates` | the calls that a question may be for |
+//! | `request` | the request that it was made with, where questions may come up in it |
+//! | `index` | the calls by the names under which frames mean them |
+//! | `summary` | the thing that it calls, read out of the request |
 
 mod call;
 mod call_progress;
 mod call_rounds;
+mod candidates;
 mod index;
+mod request;
 mod summary;
 
 use std::collections::HashMap;
@@ -21,9 +25,13 @@ use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::CallBudget;
-use crate::{CallId, CallSummary, StreamId, Timestamp};
+use crate::parts::server_round::Round;
+use crate::{CallId, CallSummary, ServerForward, StreamId, Timestamp};
 pub(crate) use call::Call;
+pub(crate) use call_progress::CallProgress;
+pub(crate) use candidates::OTHERS;
 use index::CallIndex;
+pub(crate) use request::{AskingCall, Request};
 pub(crate) use summary::{progress_token, summary};
 
 /// All requests in progress.
@@ -56,8 +64,9 @@ impl Calls {
         &self.budget
     }
 
-    /// Adds a call that goes to the server under its upstream id. `None` if another call has that id.
-    pub(crate) fn insert(&mut self, call: Call) -> Option<CallId> {
+    /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
+    pub(crate) fn insert(&mut self, mut call: Call) -> Option<CallId> {
+        call.recount();
         let key = CallId(self.last + 1);
         match self.by_upstream.entry(call.upstream_id().clone()) {
             Entry::Occupied(_) => return None,
@@ -72,6 +81,7 @@ impl Calls {
     /// Adds a call that the server does not know of.
     pub(crate) fn insert_unsent(&mut self, mut call: Call) -> CallId {
         call.end_upstream();
+        call.recount();
         self.last += 1;
         let key = CallId(self.last);
         self.index.add(key, &call);
@@ -88,8 +98,11 @@ impl Calls {
     }
 
     pub(crate) fn remove(&mut self, key: CallId) -> Option<Call> {
-        self.end_upstream(key);
         let call = self.by_key.remove(&key)?;
+        if call.has_upstream_id() {
+            self.ended += u64::from(call.kind().is_some());
+            self.by_upstream.remove(call.upstream_id());
+        }
         self.index.remove(key, &call);
         Some(call)
     }
@@ -141,7 +154,7 @@ impl Calls {
             return false;
         };
         free.insert(key);
-        call.set_upstream_id(id);
+        call.sent_again(id);
         true
     }
 
@@ -230,7 +243,40 @@ impl Calls {
         keys.find_map(|key| self.get_mut(*key).and_then(Call::unreadable))
     }
 
-    /// Returns the keys of the calls that match, oldest first.
+    /// Takes out the records whose answers go to the server when the call is made again.
+    pub(crate) fn take_deliveries(&mut self, key: CallId) -> Vec<String> {
+        let call = self.get_mut(key);
+        call.map_or_else(Vec::new, |call| call.rounds_mut().take_deliveries())
+    }
+
+    /// Returns the oldest call of whose round a request that is not a question was pushed to the client under this id.
+    pub(crate) fn by_pushed(&self, id: &Id) -> Option<CallId> {
+        let has_pushed = |call: &Call| call.round().is_some_and(|round| round.has_pushed(id));
+        let calls = self.by_key.iter();
+        let pushed = calls.filter(|(_, call)| has_pushed(call));
+        pushed.map(|(key, _)| *key).min()
+    }
+
+    /// Returns how many calls wait at clients for what is not a question.
+    pub(crate) fn at_client(&self) -> usize {
+        let waits = |call: &&Call| {
+            call.stream().is_none()
+                && call.asks().is_empty()
+                && call.round().is_some_and(Round::waits_for_others)
+        };
+        self.by_key.values().filter(waits).count()
+    }
+
+    /// Returns the way of a frame of the server in the client's session: on the stream of the call that it came with, or on the session's.
+    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
+        let stream = via.and_then(|key| self.get(key)?.stream());
+        ServerForward::AsIs {
+            stream: stream.unwrap_or(StreamId::SESSION),
+            last: false,
+        }
+    }
+
+    /// Keys of the calls that fit, oldest first.
     pub(crate) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
         let mut keys: Vec<_> = self
             .by_key

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::decisions::{Planned, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
-use crate::from_server::unreadable;
 use crate::new_asks::check;
 use crate::parts::calls::Call;
 use crate::{CallId, CallSummary, ClientForward, ClientFrame, Relay, Timestamp};
@@ -41,11 +40,11 @@ impl Relay {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
                 let why = "the gateway has not shown this client the question of this task that it answers: read it with \
                            `tasks/get`; one that a rule gives to other people, or refuses, cannot be answered";
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged: {defect}");
-                Some(self.reject(frame, &ErrorResponse::new(-32602, why)))
+                Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
         }
     }
@@ -78,7 +77,7 @@ impl Relay {
         if !names_task && !asks() {
             return Ok(());
         }
-        let result = frame.result().ok_or_else(unreadable)?;
+        let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
         if kind.is_some() && names_task {
             let calling = self.calls.get_mut(key).and_then(Call::summary).cloned();
             let task = Members::read(result, "result").ok();
@@ -185,7 +184,7 @@ impl Relay {
             },
         };
         if self.limits.admit_report(now) {
-            self.tell_not_asked(call, &refusal);
+            self.settings.tell_not_asked(call, &refusal);
         }
         let why = format!("nobody is asked the question of this task: {refusal}");
         Some(ErrorResponse::new(-32000, why))

@@ -1,21 +1,23 @@
 //! The openings of clients of either era. The client's own opening goes to the server first, with the capability that
 //! the gateway adds.
 
+use super::negotiation::with_declared;
+use super::{Contact, Server};
 use crate::ClientFrame;
-use crate::era::{Contact, Server};
 use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
 use serde_json::value::RawValue;
 
+use super::probe::{EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
-use crate::parts::era_probe::{EraProbe, Opening, ProbeRequest};
-use crate::{ClientForward, Relay, Timer, Timestamp};
+use crate::parts::effect_queue::EffectQueue;
+use crate::{Audience, ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
     /// Handles the opening of a session by the client.
     pub(crate) fn client_initializes(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
-            return self.reject(
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`initialize` needs params"),
             );
@@ -27,6 +29,7 @@ impl Relay {
             .unwrap_or(Revision::LATEST_PUSHED)
             .min(Revision::LATEST_PUSHED);
         self.client.open_session(params, spoken);
+        let audience = self.settings.answer_with;
         let opening = Opening::Initialize {
             stream: frame.stream(),
             id: id.clone(),
@@ -39,7 +42,7 @@ impl Relay {
                 return ClientForward::Handled;
             }
             Contact::Probing => return self.wait_for_era(frame),
-            Contact::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
         let other = self.other_id_at_server(&id);
         let is_own = other.is_some();
@@ -49,43 +52,30 @@ impl Relay {
             // The server's own revision decides what it can ask; the gateway handles what the client's revision cannot
             // express.
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
-            let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
+            let newest = initialize_at(audience, &id, params, Revision::LATEST_PUSHED);
             self.opening_ids.note(id);
-            self.tell_server(newest, None);
+            self.effects.tell_server(newest, None);
             return ClientForward::Handled;
         }
         self.server = Server::probing(probe);
         if is_own {
-            let same = self.initialize_at(&id, params, spoken);
-            self.tell_server(same, None);
+            let same = initialize_at(audience, &id, params, spoken);
+            self.effects.tell_server(same, None);
             return ClientForward::Handled;
         }
         self.opening_ids.note(id);
-        let capabilities = self.with_declared(capabilities, spoken);
-        self.forward_with(*frame, params, "capabilities", capabilities)
-    }
-
-    /// Returns the client's `initialize` at this revision, with the gateway's additions to its capabilities.
-    pub(crate) fn initialize_at(&self, id: &Id, params: &RawValue, revision: Revision) -> String {
-        let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
-        let mut params = params.to_owned();
-        let revised = members::raw_text(revision.as_str());
-        let declared = self.with_declared(capabilities, revision);
-        for (name, value) in [
-            ("protocolVersion", Some(revised)),
-            ("capabilities", declared),
-        ] {
-            if let (Some(value), Ok(all)) = (value, members::Members::read(&params, "params")) {
-                params = all.with(name, Some(&value));
-            }
-        }
-        message::request(id, method::INITIALIZE, Some(&params))
+        let capabilities = with_declared(audience, capabilities, spoken);
+        let changed = capabilities.and_then(|value| {
+            let all = members::Members::read(params, "params").ok()?;
+            Some(all.with("capabilities", Some(&value)))
+        });
+        self.effects.forward_opening(*frame, changed.as_deref())
     }
 
     /// Handles the client's request for the server's revisions.
     pub(crate) fn client_discovers(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
-            return self.reject(
+            return self.effects.reject(
                 frame,
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
@@ -105,7 +95,7 @@ impl Relay {
                 return ClientForward::Handled;
             }
             Contact::Probing => return self.wait_for_era(frame),
-            Contact::Gone => return self.reject(frame, &self.server_ended()),
+            Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
         if let Some(own) = self.other_id_at_server(&id) {
             let probe = EraProbe::new(own.clone(), opening);
@@ -122,39 +112,12 @@ impl Relay {
             .set(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = meta.and_then(|meta| meta.client_capabilities());
         let capabilities = capabilities.map_or("{}", RawValue::get);
-        let changed = self.with_declared(capabilities, Revision::V2026_07_28);
-        match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))
-        {
-            Some(Ok(params)) => self.send_changed(*frame, &params),
-            Some(Err(_)) | None => ClientForward::AsIs(None),
-        }
-    }
-
-    fn forward_with(
-        &mut self,
-        frame: Frame<'_>,
-        params: &RawValue,
-        name: &str,
-        value: Option<Box<RawValue>>,
-    ) -> ClientForward {
-        let Some(value) = value else {
-            return ClientForward::AsIs(None);
-        };
-        let Ok(all) = members::Members::read(params, "params") else {
-            return ClientForward::AsIs(None);
-        };
-        let params = all.with(name, Some(&value));
-        self.send_changed(frame, &params)
-    }
-
-    fn send_changed(&mut self, frame: Frame<'_>, params: &RawValue) -> ClientForward {
-        match frame.range(FramePart::Params) {
-            Some(range) => {
-                self.tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
-                ClientForward::Handled
-            }
-            None => ClientForward::AsIs(None),
-        }
+        let audience = self.settings.answer_with;
+        let changed = with_declared(audience, capabilities, Revision::V2026_07_28);
+        let changed = changed.and_then(|value| {
+            meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)).ok()
+        });
+        self.effects.forward_opening(*frame, changed.as_deref())
     }
 
     pub(crate) fn flush_waiting(&mut self, now: Timestamp) {
@@ -163,7 +126,8 @@ impl Relay {
         }
         for (stream, waited) in self.early_requests.take() {
             if let ClientForward::AsIs(call) = self.client_frame(now, stream, &waited) {
-                self.tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
+                self.effects
+                    .tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
             }
         }
     }
@@ -174,7 +138,7 @@ impl Relay {
         for (stream, waited) in self.early_requests.take() {
             let index = FrameIndex::at(&waited);
             if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
-                self.reject_on(stream, frame, &refusal);
+                self.effects.reject_on(stream, frame, &refusal);
             }
         }
     }
@@ -196,4 +160,39 @@ fn string_member(object: &RawValue, name: &str) -> Option<String> {
     members::member(object, name)
         .and_then(members::text)
         .map(std::borrow::Cow::into_owned)
+}
+
+impl EffectQueue {
+    /// Forwards an opening, with these params in place of the client's if there are any.
+    fn forward_opening(&mut self, frame: Frame<'_>, params: Option<&RawValue>) -> ClientForward {
+        match params.zip(frame.range(FramePart::Params)) {
+            Some((params, range)) => {
+                self.tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
+                ClientForward::Handled
+            }
+            None => ClientForward::AsIs(None),
+        }
+    }
+}
+
+/// Returns the client's `initialize` at this revision, with what the gateway adds to its capabilities for this audience.
+pub(super) fn initialize_at(
+    audience: Audience,
+    id: &Id,
+    params: &RawValue,
+    revision: Revision,
+) -> String {
+    let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
+    let mut params = params.to_owned();
+    let revised = members::raw_text(revision.as_str());
+    let declared = with_declared(audience, capabilities, revision);
+    for (name, value) in [
+        ("protocolVersion", Some(revised)),
+        ("capabilities", declared),
+    ] {
+        if let (Some(value), Ok(all)) = (value, members::Members::read(&params, "params")) {
+            params = all.with(name, Some(&value));
+        }
+    }
+    message::request(id, method::INITIALIZE, Some(&params))
 }

@@ -120,7 +120,7 @@ impl Relay {
         };
         let frame = Frame::of_text(&text, &index);
         if let ServerForward::AsIs { stream, last } = self.finish(now, key, frame) {
-            self.tell_client(stream, text, last);
+            self.effects.tell_client(stream, text, last);
         }
         state
     }
@@ -137,11 +137,11 @@ impl Relay {
     ) -> ClientForward {
         let Some(retry) = with_server_state(*frame, server.state(), false) else {
             let why = "`params` must be an object with each member once";
-            return self.reject(frame, &ErrorResponse::new(-32602, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         };
         if let Err(fault) = self.calls.budget().check() {
-            // Its state can be used for another attempt.
-            return self.reject(frame, &fault.refusal());
+            // Its state is good for another try.
+            return self.effects.reject(frame, &fault.refusal());
         }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
             // The gateway was restarted, or another one has the round: the server continues with the client's answers,
@@ -171,7 +171,7 @@ impl Relay {
                 answered.push(key);
                 continue;
             }
-            match self.answer_for(key, &entry, responses) {
+            match question.reply_in(&entry, responses, self.client.revision()) {
                 Ok(Some(reply)) => {
                     let content = reply.answers().map(Answers::to_value);
                     let action = Value::from(reply.action().as_str());
@@ -180,7 +180,7 @@ impl Relay {
                 }
                 Ok(None) => unanswered.push(key),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(frame, &refusal);
+                    return self.effects.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
             }
@@ -194,7 +194,7 @@ impl Relay {
         }
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.reject(frame, &fault.refusal()),
+            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
         self.round_states.use_up(state);
         let retry = Retry::new(permit, frame.stream(), frame.at(), retry, own);
@@ -203,7 +203,7 @@ impl Relay {
             self.drop_question(key, Ending::CallEnded);
         }
         for (key, reply) in answers {
-            self.client_answered(key, reply);
+            self.client_answered(key, reply, None);
         }
         if !answered.is_empty() {
             self.begin_delivery(answered);
@@ -226,7 +226,7 @@ impl Relay {
                 for key in asked {
                     self.drop_question(*key, Ending::ClientFailed);
                 }
-                return self.reject(frame, &refusal);
+                return self.effects.reject(frame, &refusal);
             }
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
@@ -238,17 +238,19 @@ impl Relay {
         let number = self.round_states.next_number();
         let id = frame.id();
         let server = self.passed_rounds.server_state(round);
-        let state = self.state_for(frame.at(), binding, number, records, server);
+        let state = self
+            .round_states
+            .seal_asking(frame.at(), binding, number, records, server);
         let sent = state.and_then(|state| {
             let again = self.passed_rounds.again(round, &state, &reasons)?;
             Some((with_id(&again, &id?), state))
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
-            return self.reject(frame, &ErrorResponse::new(-32603, why));
+            return self.effects.reject(frame, &ErrorResponse::new(-32603, why));
         };
         self.passed_rounds.sent(round, state);
-        self.tell_client(frame.stream(), again, true);
+        self.effects.tell_client(frame.stream(), again, true);
         ClientForward::Handled
     }
 
@@ -273,7 +275,8 @@ impl Relay {
         if let Some((stream, text)) = self.passed_rounds.fail(round)
             && let Some(index) = FrameIndex::at(text.as_bytes())
         {
-            self.reject_on(stream, Frame::of_text(&text, &index), refusal);
+            self.effects
+                .reject_on(stream, Frame::of_text(&text, &index), refusal);
         }
     }
 }

@@ -2,10 +2,10 @@
 //! its result, or follows the call that is still in progress, in any session of the same caller.
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{Frame, FrameIndex, Id};
+use mcp_elicit_core::wire::{Capability, Frame, FrameIndex, Id};
 
 use crate::parts::call_budget::Permit;
-use crate::parts::calls::{self, Call};
+use crate::parts::calls::{self, AskingCall, Call, Request};
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
     Timestamp,
@@ -14,14 +14,14 @@ use crate::{
 impl Relay {
     /// Sets whether the record has any call without a waiting client: each call is then looked up there first.
     pub fn set_finds_calls(&mut self, finds: bool) {
-        self.unattended.set_in_record(finds);
+        self.unattended.record_has_calls(finds);
     }
 
     /// Looks up a call that the client has made.
     pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
         match self.calls.budget().permit() {
             Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
-            Err(fault) => self.reject(frame, &fault.refusal()),
+            Err(fault) => self.effects.reject(frame, &fault.refusal()),
         }
     }
 
@@ -59,7 +59,7 @@ impl Relay {
         if found == FoundCall::Nothing {
             drop(permit);
             if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
-                self.tell_server(text.to_owned(), call);
+                self.effects.tell_server(text.to_owned(), call);
             }
         } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
             match found {
@@ -112,9 +112,8 @@ impl Relay {
         kind: CallKind,
         text: Bytes,
     ) -> CallId {
-        let mut call = Call::new(permit, now, stream, id, Some(kind));
-        call.set_upstream_id(self.new_id());
-        call.keep(text);
+        let request = Request::Call(AskingCall::new(kind, text, Capability::NONE));
+        let call = Call::new(permit, now, stream, id, request).with_upstream_id(self.new_id());
         self.calls.insert_unsent(call)
     }
 
@@ -171,10 +170,5 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.finish(response);
         }
-    }
-
-    /// Removes the call from the record, because a client waits for it here, or it has ended.
-    pub(crate) fn drop_call(&mut self, key: CallId) {
-        self.effects.push(Effect::DropCall { call: key });
     }
 }

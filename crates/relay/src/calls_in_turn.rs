@@ -1,27 +1,15 @@
 //! The queue of calls that wait for their turn with the server.
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{Capability, Mode};
-use serde_json::json;
+use mcp_elicit_core::wire::Mode;
 
-use crate::frame_edit::ErrorResponse;
 use crate::parts::call_queue::{TurnMarks, TurnState};
 use crate::parts::calls::Call;
 use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
-use crate::settings::Audience;
 use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
 
 impl Relay {
-    /// Returns the modes in which a pushed client shows questions itself.
-    pub(crate) fn shown_by_client(&self) -> Capability {
-        match self.settings.answer_with {
-            Audience::Auto | Audience::Client => self.client.capability(None),
-            Audience::People => Capability::NONE,
-        }
-    }
-
-    /// Returns `true` if the call must wait for its turn. Otherwise records that it has its turn, if it takes turns at
-    /// all.
+    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
     pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
         if self.turns.are_free(rule) {
@@ -31,10 +19,10 @@ impl Relay {
             return false;
         };
         let others = self.others_of(Some(key), rule);
-        let shown = self.shown_by_client();
+        let shown = self.client.shown(self.settings.answer_with);
         let turn = self.turns.turn_of(rule, kind, &target, shown, others);
-        if let (Turn::Own | Turn::Shared, Some(call)) = (turn, self.calls.get_mut(key)) {
-            call.set_turn(turn == Turn::Own);
+        if let (Turn::Own, Some(call)) = (turn, self.calls.get_mut(key)) {
+            call.begin_turn();
         }
         turn == Turn::Waits
     }
@@ -75,7 +63,9 @@ impl Relay {
         let Some(target) = target.filter(|_| !self.turns.queue().is_full()) else {
             self.calls.end_upstream(key);
             self.remove_call(key);
-            return self.reject(frame, &self.too_many_wait());
+            return self
+                .effects
+                .reject(frame, &self.turns.queue().refusal(&self.shown_server()));
         };
         let (marks, rule) = (self.turn_marks(), self.rule());
         let state = TurnState::new(marks, self.others_of(Some(key), rule));
@@ -87,19 +77,8 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// Returns the refusal of a call beyond the limit of waiting calls.
-    fn too_many_wait(&self) -> ErrorResponse {
-        let (server, most) = (self.shown_server(), self.turns.queue().most());
-        let why = format!(
-            "the server {server} is at work on another call, and {most} calls of this session wait for their turn, which is the most; \
-             this call was not made: make it again when one of them has ended"
-        );
-        let data = json!({"limit": "waiting-calls", "most": most});
-        ErrorResponse::new(-32000, why).with_data(data)
-    }
-
-    /// Keeps the call alive and hands it back like one in which a person is asked, but tells the client later, because
-    /// its turn usually comes soon.
+    /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
+    /// comes soon.
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
         self.calls.learn_token(key);
@@ -114,7 +93,7 @@ impl Relay {
     fn turn_marks(&self) -> TurnMarks {
         TurnMarks {
             rule: self.rule(),
-            shown: self.shown_by_client(),
+            shown: self.client.shown(self.settings.answer_with),
             habits: self.turns.habits(),
             calls: self.calls.ended(),
             questions: self.asks.changes(),
@@ -163,8 +142,8 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
             return false;
         };
-        if let Turn::Own | Turn::Shared = turn {
-            call.set_turn(turn == Turn::Own);
+        if turn == Turn::Own {
+            call.begin_turn();
         }
         if self.stops_at_its_turn(now, key) {
             return false;
@@ -184,7 +163,7 @@ impl Relay {
     /// Returns `true` if a call of the queue could go to the server now.
     #[cfg(test)]
     pub(crate) fn holds_up_a_call(&self) -> bool {
-        let (rule, shown) = (self.rule(), self.shown_by_client());
+        let (rule, shown) = (self.rule(), self.client.shown(self.settings.answer_with));
         let others = self.others_of(None, rule);
         let waits = |key: CallId| {
             let call = self.calls.get(key).filter(|call| call.is_queued());
@@ -198,7 +177,7 @@ impl Relay {
 
     /// Records that a pushed question came up in one of these calls; it is certain if there is only one.
     pub(crate) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
-        if self.settings.server_streams || self.shown_by_client().has(mode) {
+        if self.settings.server_streams || self.client.shown(self.settings.answer_with).has(mode) {
             return;
         }
         let is_certain = calls.len() == 1;

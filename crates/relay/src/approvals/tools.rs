@@ -28,7 +28,10 @@ impl Relay {
     fn ask_for_tools(&mut self, cursor: Option<&RawValue>) -> Id {
         let id = self.new_id();
         let mut params = json!({});
-        if let Some(meta) = self.own_request_meta() {
+        let meta = self
+            .server
+            .request_meta(&self.client, self.settings.answer_with);
+        if let Some(meta) = meta {
             params["_meta"] = meta;
         }
         if let Some(cursor) = cursor {
@@ -36,7 +39,7 @@ impl Relay {
         }
         let params = members::raw_value(&params);
         let frame = message::request(&id, "tools/list", Some(&params));
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
         id
     }
 
@@ -54,20 +57,10 @@ impl Relay {
                 self.tool_listing.go_on(id);
                 return true;
             }
-            self.catalog.set_whole();
+            self.catalog.read_whole();
         }
         self.end_listing(now);
         true
-    }
-
-    /// Ends the request for the tools that was sent under this id, whose answer cannot be read. Returns `false` if
-    /// there was none.
-    pub(crate) fn listing_ended(&mut self, now: Timestamp, id: &Id) -> bool {
-        let is_asked = self.tool_listing.awaits(id);
-        if is_asked {
-            self.end_listing(now);
-        }
-        is_asked
     }
 
     /// Learns from a list of the server's tools.

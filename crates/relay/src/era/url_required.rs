@@ -67,7 +67,7 @@ impl Relay {
         if let Some((call, refusal)) = refused
             && self.limits.admit_report(now)
         {
-            self.tell_not_asked(call.as_ref(), &refusal);
+            self.settings.tell_not_asked(call.as_ref(), &refusal);
         }
         let why = "the server wants links visited, and the rules leave none of them to the caller of such a request";
         Err(ErrorResponse::new(-32000, why))
@@ -96,14 +96,12 @@ impl Relay {
             return ServerForward::Handled;
         };
         let demand = UrlDemand::new(&required);
-        if call.rounds().url_demand() == Some(&demand) {
-            // Accepted, but the server has not seen the visit yet: it announces the end, or is called again after a
-            // while.
+        if !call.rounds_mut().demands_urls(demand) {
+            // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.rounds_mut().set_url_demand(demand);
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
@@ -148,9 +146,9 @@ impl Relay {
     }
 
     fn url_declined(&mut self, now: Timestamp, key: CallId) {
-        if let Some(call) = self.calls.get_mut(key) {
-            // A declined visit does not involve the server.
-            let records = call.rounds_mut().take_deliveries();
+        if self.calls.get(key).is_some() {
+            // The server has no part in a visit that is not agreed to.
+            let records = self.calls.take_deliveries(key);
             self.effects.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(

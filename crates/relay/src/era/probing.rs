@@ -8,11 +8,12 @@
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
 
+use super::Server;
+use super::handshake::initialize_at;
+use super::negotiation::{declare, probe_meta};
+use super::probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::asking_frames::{asks_in_rounds, wants_links};
-use crate::era::Server;
 use crate::frame_edit::ErrorResponse;
-use crate::negotiation::declare;
-use crate::parts::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
@@ -38,9 +39,10 @@ impl Relay {
         id: &Id,
         step: ProbeRequest,
     ) {
+        let declared = self.client.declared(self.settings.answer_with);
         let frame = match step {
             ProbeRequest::Discover => {
-                let params = json!({"_meta": self.probe_meta()});
+                let params = json!({"_meta": probe_meta(declared)});
                 self.timers
                     .set(now.after(self.settings.probe), Timer::Probe);
                 message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
@@ -50,14 +52,14 @@ impl Relay {
                 let capabilities = self.client.capabilities_in_session();
                 let params = json!({
                     "protocolVersion": revision.as_str(),
-                    "capabilities": declare(capabilities, self.declared(), revision),
+                    "capabilities": declare(capabilities, declared, revision),
                     "clientInfo": self.client.info_or_own(),
                 });
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
             }
         };
         self.server = Server::probing(probe);
-        self.tell_server(frame, None);
+        self.effects.tell_server(frame, None);
     }
 
     /// Handles the server's response to an opening; returns the frame if it is something else.
@@ -119,7 +121,7 @@ impl Relay {
                     id: asked,
                 },
                 ProbeRequest::Initialize,
-            ) if asked == id && !self.must_answer_older(revision) => ServerForward::AsIs {
+            ) if asked == id && !self.server.is_newer_than(revision) => ServerForward::AsIs {
                 stream: *stream,
                 last: true,
             },
@@ -134,27 +136,19 @@ impl Relay {
             {
                 // The server has refused the client's own opening, and the response says so.
                 let frame = self.refused_opening(asked, probe.refusal());
-                self.tell_client(*stream, frame, true);
+                self.effects.tell_client(*stream, frame, true);
                 ServerForward::Handled
             }
             (_, step) => {
                 if step == ProbeRequest::Initialize
                     && !matches!(probe.opening(), Opening::Initialize { .. })
                 {
-                    self.tell_server(message::notification(method::INITIALIZED, None), None);
+                    self.effects
+                        .tell_server(message::notification(method::INITIALIZED, None), None);
                 }
                 self.answer_opening(probe.opening().clone());
                 ServerForward::Handled
             }
-        }
-    }
-
-    /// Returns `true` if the client requested an older revision than the server's, and the gateway translates between
-    /// them.
-    fn must_answer_older(&self, asked: &str) -> bool {
-        match (asked.parse::<Revision>(), self.server.revision()) {
-            (Ok(asked), Some(given)) => asked < given,
-            (Err(_), _) | (_, None) => false,
         }
     }
 
@@ -172,10 +166,10 @@ impl Relay {
         match next {
             AfterRefusal::AskOlder(mut probe, revision, params) => {
                 let id = self.new_id();
-                let frame = self.initialize_at(&id, &params, revision);
+                let frame = initialize_at(self.settings.answer_with, &id, &params, revision);
                 probe.ask_older(id);
                 self.server = Server::probing(probe);
-                self.tell_server(frame, None);
+                self.effects.tell_server(frame, None);
             }
             AfterRefusal::Wait(probe) => {
                 let at = now.after(self.settings.probe);
@@ -200,7 +194,7 @@ impl Relay {
         match opening {
             Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
                 let frame = self.refused_opening(&id, error);
-                self.tell_client(stream, frame, true);
+                self.effects.tell_client(stream, frame, true);
             }
             Opening::Request => {}
         }
@@ -260,7 +254,7 @@ impl Relay {
         {
             let frame = ErrorResponse::new(-32603, why).to_response(id);
             let stream = *stream;
-            self.tell_client(stream, frame, true);
+            self.effects.tell_client(stream, frame, true);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use mcp_elicit_core::wire::{InputRequired, message};
 
-use crate::parts::request_state::{CallBinding, StateClaims};
+use crate::parts::request_state::CallBinding;
 use crate::{CallId, ClientFrame, Relay};
 
 impl Relay {
@@ -20,17 +20,16 @@ impl Relay {
     /// Presents the answered round at this position again. Returns `false` if there is none.
     pub(crate) fn present_again(&mut self, key: CallId, at: usize, frame: ClientFrame<'_>) -> bool {
         let number = self.round_states.next_number();
-        let expires = frame.at().after(self.settings.open_for);
         let Some(call) = self.calls.get(key) else {
             return false;
         };
         let (Some(round), Some(kind)) = (call.rounds().answered().get(at), call.kind()) else {
             return false;
         };
-        let claims = StateClaims::new(expires, number).repeating(at + 1);
+        let binding = CallBinding::of_frame(kind, *frame);
         let state = self
             .round_states
-            .seal(&CallBinding::of_frame(kind, *frame), &claims);
+            .seal_repeating(frame.at(), &binding, number, at + 1);
         let required = InputRequired {
             requests: Some(round.requests().to_vec()),
             state: state.clone(),
@@ -40,7 +39,8 @@ impl Relay {
             return false;
         };
         self.round_states.present(state, key);
-        self.tell_client(frame.stream(), message::result(&id, &result), true);
+        self.effects
+            .tell_client(frame.stream(), message::result(&id, &result), true);
         true
     }
 }

@@ -1,0 +1,163 @@
+//! A call ends: with the server's response, with an error of the gateway's own, or since nobody came for what it brought.
+
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+
+use crate::asking_frames::begins_task;
+use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::calls::Call;
+use crate::{CallId, Effect, Ending, Relay, ServerForward, Timer, Timestamp};
+
+impl Relay {
+    /// The server is done with a call: the client gets the answer, now or when it comes for it.
+    pub(crate) fn finish(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        frame: Frame<'_>,
+    ) -> ServerForward {
+        if let Some(text) = self.approvals.added_to(key, frame) {
+            self.approvals.forget(key);
+            return self.finish_with(now, key, text);
+        }
+        self.calls.end_upstream(key);
+        if self.became_task(key, frame)
+            && let Some(call) = self.calls.get_mut(key)
+        {
+            self.past_calls.became_task(call, frame);
+        }
+        self.turn_ends(key);
+        self.end_questions_of(now, key, Ending::CallEnded);
+        let Some(call) = self.calls.get_mut(key) else {
+            return ServerForward::Handled;
+        };
+        let Some(stream) = call.stream() else {
+            self.keep_result(now, key, frame.text().to_owned());
+            return ServerForward::Handled;
+        };
+        let lists_tools = call.lists_tools();
+        if lists_tools && let Some(result) = frame.result() {
+            self.learn_tools(result);
+        }
+        let Some(call) = self.calls.get(key) else {
+            return ServerForward::Handled;
+        };
+        let same_id = call.client_id().as_json() == call.upstream_id().as_json();
+        let client_id = call.client_id().clone();
+        let translated = self.client.in_own_era(&self.server, call.kind(), frame);
+        self.remove_call(key);
+        match (translated, same_id) {
+            (None, true) => ServerForward::AsIs { stream, last: true },
+            (translated, _) => {
+                let frame =
+                    frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
+                self.effects.tell_client(stream, frame, true);
+                ServerForward::Handled
+            }
+        }
+    }
+
+    /// The server is done with a call, and the client gets this text for its answer.
+    pub(crate) fn finish_with(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        text: String,
+    ) -> ServerForward {
+        if let Some(index) = FrameIndex::at(text.as_bytes())
+            && let ServerForward::AsIs { stream, last } =
+                self.finish(now, key, Frame::of_text(&text, &index))
+        {
+            self.effects.tell_client(stream, text, last);
+        }
+        ServerForward::Handled
+    }
+
+    /// The answer that a call brought while nobody waited goes to who waits now.
+    pub(crate) fn deliver_finished(&mut self, key: CallId) {
+        let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
+        else {
+            return;
+        };
+        if let Some(index) = FrameIndex::at(text.as_bytes()) {
+            let kind = self.calls.get(key).and_then(Call::kind);
+            let frame = Frame::of_text(&text, &index);
+            let translated = self.client.in_own_era(&self.server, kind, frame);
+            let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
+            self.effects.tell_client(stream, frame, true);
+        }
+        self.remove_call(key);
+    }
+
+    /// The call ends with an error of the gateway's own.
+    pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
+        self.end_questions_of(now, key, Ending::CallEnded);
+        self.keep_undelivered(key);
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let frame = refusal.to_response(call.client_id());
+        if let Some(stream) = call.stream() {
+            self.remove_call(key);
+            self.effects.tell_client(stream, frame, true);
+            return;
+        }
+        self.remember_given_up(key);
+        self.calls.end_upstream(key);
+        self.finish_unattended(key, frame);
+        let at = now.after(self.settings.keep_results);
+        self.timers.set(at, Timer::DropUnattended(key));
+        self.effects.push(Effect::DropCall { call: key });
+    }
+
+    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
+    fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
+        let may_ask = |call: &Call| call.kind().is_some();
+        self.settings.decisions.is_some()
+            && self.server.pushes_questions_of_tasks()
+            && self.calls.get(key).is_some_and(may_ask)
+            && begins_task(frame)
+    }
+
+    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
+        self.keep_undelivered(key);
+        self.remember_given_up(key);
+        let approval = self.approvals.forget(key);
+        self.undelivered_approval(approval);
+        let call = self.calls.remove(key)?;
+        self.turns.queue_mut().remove(key);
+        self.round_states.remove_call(key);
+        if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
+            self.timers.cancel_call(key);
+            self.unattended.end_following(key);
+            self.unattended.remove(key);
+        }
+        Some(call)
+    }
+
+    /// Answers that the call was to bring to the server, and will not, are kept for the next one.
+    fn keep_undelivered(&mut self, key: CallId) {
+        let records = self.calls.take_deliveries(key);
+        if !records.is_empty() {
+            let why = "the call ended before it could be made again".to_owned();
+            self.effects.push(Effect::DeliveryRefused { records, why });
+        }
+    }
+
+    /// Nobody came for what the call brought.
+    pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
+        self.end_questions_of(now, key, Ending::CallEnded);
+        if self.remove_call(key).is_some() {
+            self.effects.push(Effect::DropCall { call: key });
+        }
+    }
+
+    /// The call ends here. It is remembered where the server may still ask in it, and an operator decides who is asked.
+    fn remember_given_up(&mut self, key: CallId) {
+        if self.settings.decisions.is_none() || !self.calls.is_upstream(key) {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(key) {
+            self.past_calls.given_up(call);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Capability negotiation: declarations to a server of either era, and answers to a client of either era.
+
+use mcp_elicit_core::wire::{Capability, Mode, Revision, members, message, meta};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::probe::Opening;
+use super::{Client, own_info};
+use crate::{Audience, Relay};
+
+impl Relay {
+    /// Answers an opening from what is known of the server.
+    pub(crate) fn answer_opening(&mut self, opening: Opening) {
+        let (stream, id, result) = match opening {
+            Opening::Request => return,
+            Opening::Initialize {
+                stream,
+                id,
+                revision,
+            } => {
+                let result = self
+                    .server
+                    .initialize_result(&revision, &self.settings.server);
+                (stream, id, result)
+            }
+            Opening::Discover { stream, id } => (stream, id, self.server.discover_result()),
+        };
+        let frame = message::result(&id, &members::raw_value(&result));
+        self.effects.tell_client(stream, frame, true);
+    }
+}
+
+impl Client {
+    /// Returns what the gateway declares to the server for this client.
+    pub(super) fn declared(&self, audience: Audience) -> Capability {
+        let client = Capability::from_client(&self.capabilities(), self.revision());
+        audience.declared(client)
+    }
+}
+
+/// `_meta` of the gateway's own `server/discover`, which declares this: nothing in it is the client's, whose words a server could refuse.
+pub(super) fn probe_meta(declared: Capability) -> Value {
+    let revision = Revision::V2026_07_28;
+    json!({
+        meta::PROTOCOL_VERSION: revision.as_str(),
+        meta::CLIENT_INFO: own_info(),
+        meta::CLIENT_CAPABILITIES: declare(json!({}), declared, revision),
+    })
+}
+
+/// Returns a client's capabilities with what the gateway adds, so that the server asks where this audience is asked; `None` when nothing
+/// is missing.
+pub(super) fn with_declared(
+    audience: Audience,
+    capabilities: &str,
+    revision: Revision,
+) -> Option<Box<RawValue>> {
+    let all: Value = serde_json::from_str(capabilities).unwrap_or_default();
+    let client = Capability::from_client(&all, revision);
+    let declared = audience.declared(client);
+    let missing = [Mode::Form, Mode::Url]
+        .into_iter()
+        .any(|mode| revision.has_mode(mode) && declared.has(mode) && !client.has(mode));
+    missing.then(|| members::raw_value(&declare(all, declared, revision)))
+}
+
+/// Capabilities with elicitation declared; what the client wrote in it stays.
+pub(super) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
+    let mut all = match capabilities {
+        Value::Object(all) => all,
+        _ => Map::new(),
+    };
+    let Some(mut modes) = declared.to_value(revision) else {
+        return Value::Object(all);
+    };
+    if let (Some(Value::Object(known)), Value::Object(modes)) = (all.get("elicitation"), &mut modes)
+    {
+        for (name, value) in known {
+            if value.is_object() || !modes.contains_key(name) {
+                modes.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    all.insert("elicitation".to_owned(), modes);
+    Value::Object(all)
+}

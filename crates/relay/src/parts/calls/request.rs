@@ -1,0 +1,198 @@
+//! The request that a call was made with, as far as its kind matters here.
+
+use bytes::Bytes;
+use mcp_elicit_core::wire::frame::FrameIndex;
+use mcp_elicit_core::wire::{CallDefect, Capability, Frame};
+
+use super::summary::{summary, summary_of, target};
+use crate::{CallKind, CallSummary};
+
+/// The request of a client.
+pub(crate) enum Request {
+    /// One in which questions may come up.
+    Call(AskingCall),
+    /// `tools/list`
+    ToolList,
+    /// `tasks/list`
+    TaskList,
+    /// Any other.
+    Other,
+}
+
+/// A request in which questions may come up. It is kept while it is open.
+pub(crate) struct AskingCall {
+    kind: CallKind,
+    /// The request, which is text, as it went to the server.
+    frame: Bytes,
+    /// The modes that the client can ask in, in this call.
+    capability: Capability,
+    summary: Summary,
+    turn: Turn,
+}
+
+/// The thing that is called, which is read when it is first needed.
+enum Summary {
+    /// It was not read; `digest` is the digest of the call, where the rules were asked about it.
+    Unread { digest: Option<String> },
+    /// It was read, or cannot be shown for this reason.
+    Read(Result<CallSummary, CallDefect>),
+}
+
+/// The place of a call among those that take turns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It has none of its own.
+    None,
+    /// It has its own.
+    Own,
+    /// It was seen to ask, and has its own until it ends.
+    OwnAndAsks,
+}
+
+impl Request {
+    /// A request of this method in which no question may come up.
+    pub(crate) fn without_questions(method: Option<&str>) -> Self {
+        match method {
+            Some("tools/list") => Self::ToolList,
+            Some("tasks/list") => Self::TaskList,
+            Some(_) | None => Self::Other,
+        }
+    }
+
+    /// Returns the call, where questions may come up in it.
+    pub(super) fn call(&self) -> Option<&AskingCall> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::ToolList | Self::TaskList | Self::Other => None,
+        }
+    }
+
+    /// Returns the call for a change, where questions may come up in it.
+    pub(super) fn call_mut(&mut self) -> Option<&mut AskingCall> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::ToolList | Self::TaskList | Self::Other => None,
+        }
+    }
+
+    /// Returns the size of what is kept of it, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.call().map_or(0, |call| call.frame.len())
+    }
+}
+
+impl AskingCall {
+    /// A call with this request, text, as it goes to the server, whose client can ask in these modes.
+    pub(crate) fn new(kind: CallKind, frame: Bytes, capability: Capability) -> Self {
+        Self {
+            kind,
+            frame,
+            capability,
+            summary: Summary::Unread { digest: None },
+            turn: Turn::None,
+        }
+    }
+
+    /// Adds the digest of what is called, where that was read before the call came here.
+    pub(crate) fn with_digest(self, digest: Option<&str>) -> Self {
+        let digest = digest.map(str::to_owned);
+        Self {
+            summary: Summary::Unread { digest },
+            ..self
+        }
+    }
+
+    /// Returns the kind of call.
+    pub(super) fn kind(&self) -> CallKind {
+        self.kind
+    }
+
+    /// Returns the request as it went to the server.
+    pub(super) fn frame(&self) -> Option<&str> {
+        std::str::from_utf8(&self.frame).ok()
+    }
+
+    /// Returns the modes that the client can ask in, in this call.
+    pub(super) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// The client that has made it again can ask in these modes.
+    pub(super) fn declares(&mut self, capability: Capability) {
+        self.capability = capability;
+    }
+
+    /// Returns the kind of call and the name or URI that it calls.
+    pub(super) fn target(&self) -> Option<(CallKind, String)> {
+        Some((self.kind, target(self.frame()?)?))
+    }
+
+    /// Returns what is called, or the reason why it cannot be shown.
+    pub(super) fn summary(&mut self) -> Result<&CallSummary, CallDefect> {
+        if let Summary::Unread { digest } = &mut self.summary {
+            let digest = digest.take();
+            self.summary = Summary::Read(self.read(digest));
+        }
+        match &self.summary {
+            Summary::Read(read) => read.as_ref().map_err(|defect| *defect),
+            Summary::Unread { .. } => Err(CallDefect::Target),
+        }
+    }
+
+    fn read(&self, digest: Option<String>) -> Result<CallSummary, CallDefect> {
+        let text = self.frame().ok_or(CallDefect::Target)?;
+        let index = FrameIndex::at(text.as_bytes()).ok_or(CallDefect::Target)?;
+        let frame = Frame::of_text(text, &index);
+        match digest {
+            Some(digest) => summary_of(self.kind, frame, digest),
+            None => summary(self.kind, frame),
+        }
+    }
+
+    /// Returns what is called as far as it was read before.
+    pub(super) fn known_summary(&self) -> Option<&CallSummary> {
+        match &self.summary {
+            Summary::Read(read) => read.as_ref().ok(),
+            Summary::Unread { .. } => None,
+        }
+    }
+
+    /// Returns `true` if it is one of those that take turns, and has its own.
+    pub(super) fn has_turn(&self) -> bool {
+        self.turn != Turn::None
+    }
+
+    /// Its own turn has come.
+    pub(super) fn begin_turn(&mut self) {
+        if self.turn == Turn::None {
+            self.turn = Turn::Own;
+        }
+    }
+
+    /// It was seen to ask: it has its turn until it ends, though it did not wait for one.
+    pub(super) fn seen_asking(&mut self) {
+        self.turn = Turn::OwnAndAsks;
+    }
+
+    /// Ends its turn. `true` if it had one and did not ask.
+    pub(super) fn end_turn(&mut self) -> bool {
+        std::mem::replace(&mut self.turn, Turn::None) == Turn::Own
+    }
+
+    /// Returns the digest that was read before the call came here, while the call is not read itself.
+    #[cfg(test)]
+    pub(super) fn digest(&self) -> Option<&str> {
+        match &self.summary {
+            Summary::Unread { digest } => digest.as_deref(),
+            Summary::Read(_) => None,
+        }
+    }
+
+    /// Checks that the digest is that of the request as it is kept.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        if let Some(digest) = self.digest() {
+            assert_eq!(digest, self.read(None).unwrap().digest);
+        }
+    }
+}
