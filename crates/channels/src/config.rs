@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use url::{Host, Url};
 
 use crate::notice::Event;
-use crate::reveal::Template;
+use crate::revealed::Template;
 use crate::secret::Secret;
 
 /// The channels of a gateway.

@@ -20,18 +20,18 @@
 pub mod addressing;
 pub mod channel;
 pub mod config;
+pub mod configured_channels;
 pub mod http;
 pub mod mail;
+pub mod microsoft_teams;
 pub mod notice;
-pub mod open;
 pub mod push;
-pub mod reveal;
+pub mod revealed;
 pub mod secret;
 pub mod slack;
-pub mod teams;
 pub mod timing;
 pub mod webhook;
 
 pub use channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+pub use configured_channels::{Channels, OpenError, Surroundings};
 pub use notice::{CallerSummary, Ending, Event, Notice, NotificationId, Recipient, Summary};
-pub use open::{Channels, OpenError, Surroundings};

@@ -10,7 +10,7 @@ use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::people::PersonEntry;
 
 use crate::notice::Event;
-use crate::reveal::instant;
+use crate::revealed::instant;
 
 /// The most messages to one person per hour; the rest joins the digest.
 pub const HOURLY_LIMIT: usize = 30;

@@ -16,7 +16,7 @@ use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Upda
 use crate::config::WebhookConfig;
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Event, Notice, Recipient};
-use crate::reveal::{Revealed, instant};
+use crate::revealed::{Revealed, instant};
 use crate::secret::SecretText;
 
 /// The time limit for a receiver.

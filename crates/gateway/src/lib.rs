@@ -12,7 +12,7 @@
 //! | [`config`] | an operator's settings |
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
 //! | `callers` | callers over HTTP: unauthenticated, or by API key, trusted proxy or access token |
-//! | `teams`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
+//! | `current_rules`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
 //! | [`recorded`] | the recorded facts of a call, for simulating rules |
 //! | `notifier` | the messages to people, and their answers in Slack (feature `teams`) |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
@@ -28,6 +28,7 @@
 mod bind;
 mod callers;
 pub mod config;
+mod current_rules;
 mod frame;
 mod headers;
 mod learned_facts;
@@ -41,7 +42,6 @@ mod server_challenge;
 mod server_identity;
 mod session;
 mod stop_signal;
-mod teams;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};

@@ -18,7 +18,7 @@ use mcp_elicit_relay::decisions::QuestionParts;
 
 use crate::bind::question_facts;
 use crate::config::zone_of;
-use crate::teams::now_in;
+use crate::current_rules::now_in;
 
 /// A call in the audit: it asked, waited for approval, or was refused.
 #[derive(Clone, Copy, Debug)]

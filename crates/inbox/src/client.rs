@@ -50,7 +50,7 @@ enum Transport {
 
 /// The reason why a request to the inbox failed.
 #[derive(Debug, thiserror::Error)]
-pub enum InboxFault {
+pub enum InboxError {
     /// There is no response.
     #[error("no inbox answers at {at}")]
     Unreachable {
@@ -109,16 +109,16 @@ pub enum InboxFault {
 impl InboxClient {
     /// Creates a client of the inbox at this address, for a program with its token. It uses no proxy, whatever the
     /// environment says, and follows no redirect; without encryption the token stays on this machine.
-    pub fn new(at: &str, token: String) -> Result<Self, InboxFault> {
+    pub fn new(at: &str, token: String) -> Result<Self, InboxError> {
         let base = Url::parse(at)
             .and_then(|url| url.join("/api/"))
-            .map_err(|_| InboxFault::Address { at: at.to_owned() })?;
+            .map_err(|_| InboxError::Address { at: at.to_owned() })?;
         if base.scheme() != "http" && base.scheme() != "https" {
-            return Err(InboxFault::Address { at: at.to_owned() });
+            return Err(InboxError::Address { at: at.to_owned() });
         }
         if base.scheme() == "http" && !is_this_machine(&base) {
             let at = base.origin().ascii_serialization();
-            return Err(InboxFault::NotEncrypted { at });
+            return Err(InboxError::NotEncrypted { at });
         }
         mcp_elicit_client::tls::ready();
         let mut client = Client::builder()
@@ -128,7 +128,7 @@ impl InboxClient {
             // Redirects are not followed to https, so the system's certificates need not be read.
             client = client.tls_certs_only([]);
         }
-        let client = client.build().map_err(|source| InboxFault::Unreachable {
+        let client = client.build().map_err(|source| InboxError::Unreachable {
             at: at.to_owned(),
             source,
         })?;
@@ -144,7 +144,7 @@ impl InboxClient {
     }
 
     /// Returns the inbox that a gateway currently serves from this state folder; `None` if there is none.
-    pub async fn running(folder: &StateFolder) -> Result<Option<Self>, InboxFault> {
+    pub async fn running(folder: &StateFolder) -> Result<Option<Self>, InboxError> {
         let Some(at) = folder.served_inbox().await else {
             return Ok(None);
         };
@@ -152,8 +152,8 @@ impl InboxClient {
     }
 
     #[cfg(unix)]
-    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
-        let broken = |_| InboxFault::Address { at: at.to_owned() };
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxError> {
+        let broken = |_| InboxError::Address { at: at.to_owned() };
         let socket = super::socket::SocketPath::of(&folder.socket()).map_err(broken)?;
         mcp_elicit_client::tls::ready();
         let client = Client::builder()
@@ -162,12 +162,12 @@ impl InboxClient {
             .tls_certs_only([])
             .unix_socket(socket.as_path())
             .build()
-            .map_err(|source| InboxFault::Unreachable {
+            .map_err(|source| InboxError::Unreachable {
                 at: at.to_owned(),
                 source,
             })?;
         // The host of an address over a socket is only a name.
-        let base = Url::parse("http://inbox/api/").map_err(|_| InboxFault::NotAnInbox)?;
+        let base = Url::parse("http://inbox/api/").map_err(|_| InboxError::NotAnInbox)?;
         Ok(Self {
             over: Transport::Http {
                 client,
@@ -179,25 +179,25 @@ impl InboxClient {
     }
 
     #[cfg(not(unix))]
-    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
-        let unreadable = |_| InboxFault::NotAnInbox;
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxError> {
+        let unreadable = |_| InboxError::NotAnInbox;
         Self::new(at, folder.known_token().map_err(unreadable)?)
     }
 
     /// Returns the inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
-    pub async fn find(folder: &StateFolder) -> Result<Self, InboxFault> {
+    pub async fn find(folder: &StateFolder) -> Result<Self, InboxError> {
         if let Some(running) = Self::running(folder).await? {
             return Ok(running);
         }
         let named = || folder.path().display().to_string();
         if !folder.record().exists() {
-            return Err(InboxFault::NothingThere { folder: named() });
+            return Err(InboxError::NothingThere { folder: named() });
         }
         match direct_record::api(folder).await {
             Ok(api) => Ok(Self {
                 over: Transport::Record(api),
             }),
-            Err(source) => Err(InboxFault::Record {
+            Err(source) => Err(InboxError::Record {
                 folder: named(),
                 source,
             }),
@@ -215,11 +215,11 @@ impl InboxClient {
         ended: bool,
         after: Option<&str>,
         most: usize,
-    ) -> Result<Listed, InboxFault> {
+    ) -> Result<Listed, InboxError> {
         let after = after.map_or_else(String::new, |id| format!("&after={}", plain(id)));
         let path = format!("questions?ended={ended}&most={most}{after}");
         let said = self.call(Method::GET, &path, None).await?;
-        serde_json::from_value(said).map_err(|_| InboxFault::NotAnInbox)
+        serde_json::from_value(said).map_err(|_| InboxError::NotAnInbox)
     }
 
     /// Returns the questions after this one, page by page, at most `most`.
@@ -228,7 +228,7 @@ impl InboxClient {
         ended: bool,
         after: Option<&str>,
         most: usize,
-    ) -> Result<Vec<Value>, InboxFault> {
+    ) -> Result<Vec<Value>, InboxError> {
         let mut all = Vec::new();
         let mut after = after.map(str::to_owned);
         while all.len() < most {
@@ -244,7 +244,7 @@ impl InboxClient {
     }
 
     /// Returns one question in full.
-    pub async fn show(&self, id: &str) -> Result<Value, InboxFault> {
+    pub async fn show(&self, id: &str) -> Result<Value, InboxError> {
         self.call(Method::GET, &format!("questions/{}", plain(id)), None)
             .await
     }
@@ -256,7 +256,7 @@ impl InboxClient {
         action: &str,
         content: Option<Value>,
         allow_credentials: bool,
-    ) -> Result<Value, InboxFault> {
+    ) -> Result<Value, InboxError> {
         let mut body = json!({"action": action, "allowCredentials": allow_credentials});
         if let Some(content) = content {
             body["content"] = content;
@@ -270,10 +270,10 @@ impl InboxClient {
     }
 
     /// Returns an item for every change, and one at the start.
-    pub async fn changes(&self) -> Result<impl Stream<Item = ()> + use<>, InboxFault> {
+    pub async fn changes(&self) -> Result<impl Stream<Item = ()> + use<>, InboxError> {
         let (status, chunks) = self.ask(Method::GET, "events", None).await?;
         if !status.is_success() {
-            return Err(InboxFault::NotAnInbox);
+            return Err(InboxError::NotAnInbox);
         }
         let events = stream::unfold(
             (chunks, EventReader::default()),
@@ -300,9 +300,9 @@ impl InboxClient {
     ) -> Result<
         (
             StatusCode,
-            BoxStream<'static, Result<bytes::Bytes, InboxFault>>,
+            BoxStream<'static, Result<bytes::Bytes, InboxError>>,
         ),
-        InboxFault,
+        InboxError,
     > {
         match &self.over {
             Transport::Http {
@@ -311,11 +311,11 @@ impl InboxClient {
                 token,
                 ..
             } => {
-                let unreachable = |at: &Url, source: reqwest::Error| InboxFault::Unreachable {
+                let unreachable = |at: &Url, source: reqwest::Error| InboxError::Unreachable {
                     at: at.origin().ascii_serialization(),
                     source: source.without_url(),
                 };
-                let url = base.join(path).map_err(|_| InboxFault::Address {
+                let url = base.join(path).map_err(|_| InboxError::Address {
                     at: path.to_owned(),
                 })?;
                 let mut request = client.request(method, url);
@@ -334,7 +334,7 @@ impl InboxClient {
                 let (status, at) = (response.status(), base.clone());
                 if status.is_redirection() {
                     let at = at.origin().ascii_serialization();
-                    return Err(InboxFault::Redirected { at });
+                    return Err(InboxError::Redirected { at });
                 }
                 let chunks = response
                     .bytes_stream()
@@ -347,11 +347,11 @@ impl InboxClient {
                     .uri(format!("/{path}"))
                     .header("content-type", "application/json")
                     .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
-                    .map_err(|_| InboxFault::NotAnInbox)?;
+                    .map_err(|_| InboxError::NotAnInbox)?;
                 let Ok(response) = api.clone().oneshot(request).await;
                 let status = response.status();
                 let chunks = response.into_body().into_data_stream();
-                let chunks = chunks.map(|chunk| chunk.map_err(|_| InboxFault::NotAnInbox));
+                let chunks = chunks.map(|chunk| chunk.map_err(|_| InboxError::NotAnInbox));
                 Ok((status, chunks.boxed()))
             }
         }
@@ -362,13 +362,13 @@ impl InboxClient {
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<Value, InboxFault> {
+    ) -> Result<Value, InboxError> {
         let (status, mut chunks) = self.ask(method, path, body).await?;
         let mut text = Vec::new();
         while let Some(chunk) = chunks.next().await {
             text.extend_from_slice(&chunk?);
         }
-        let said: Value = serde_json::from_slice(&text).map_err(|_| InboxFault::NotAnInbox)?;
+        let said: Value = serde_json::from_slice(&text).map_err(|_| InboxError::NotAnInbox)?;
         if status == StatusCode::OK {
             Ok(said)
         } else {
@@ -384,7 +384,7 @@ fn is_this_machine(at: &Url) -> bool {
     host == "localhost" || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn refused(said: &Value) -> InboxFault {
+fn refused(said: &Value) -> InboxError {
     let word = |pointer: &str| {
         said.pointer(pointer)
             .and_then(Value::as_str)
@@ -396,7 +396,7 @@ fn refused(said: &Value) -> InboxFault {
         .cloned()
         .unwrap_or_default();
     match (word("/error/code"), word("/error/message")) {
-        (Some(code), Some(message)) => InboxFault::Refused {
+        (Some(code), Some(message)) => InboxError::Refused {
             code,
             message,
             violations: violations
@@ -410,7 +410,7 @@ fn refused(said: &Value) -> InboxFault {
                 })
                 .collect(),
         },
-        _ => InboxFault::NotAnInbox,
+        _ => InboxError::NotAnInbox,
     }
 }
 
@@ -427,7 +427,7 @@ mod tests {
 
     use super::*;
 
-    fn client(at: &str) -> Result<InboxClient, InboxFault> {
+    fn client(at: &str) -> Result<InboxClient, InboxError> {
         InboxClient::new(at, "secret-token".to_owned())
     }
 
@@ -441,7 +441,7 @@ mod tests {
         ] {
             let refused = client(at).err();
             assert!(
-                matches!(refused, Some(InboxFault::NotEncrypted { .. })),
+                matches!(refused, Some(InboxError::NotEncrypted { .. })),
                 "{at}"
             );
         }
@@ -477,7 +477,7 @@ mod tests {
         });
         let refused = client(&at).unwrap().page(false, None, 1).await;
         assert!(
-            matches!(refused, Err(InboxFault::Redirected { .. })),
+            matches!(refused, Err(InboxError::Redirected { .. })),
             "{refused:?}"
         );
         served.abort();

@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::lifecycle::Phase;
-use mcp_elicit_core::wire::{ElicitRequest, Mode};
-use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
+use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_forms::view::{CallView, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
-    DraftResult, Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    DraftResult, Ended, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
     TeamView,
 };
@@ -22,7 +20,6 @@ use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
 use mcp_elicit_record::{Commit, ParsedBody, Record, RecordError, Verdict};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
@@ -32,6 +29,11 @@ use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
 use super::viewer::Viewer;
+
+mod row_parts;
+
+pub(crate) use row_parts::client;
+use row_parts::{ended, has_named_caller, origin, outline, waiting_note, with_call};
 
 /// The number of rows read for a list. If more wait, half of them are those asked first and half those asked last, so
 /// that one caller's many questions hide no new one.
@@ -500,160 +502,6 @@ impl RecordQuestionStore {
     }
 }
 
-/// Returns `true` for a question of a rule in the call of an authenticated caller.
-fn has_named_caller(row: &Row) -> bool {
-    let principal = Principal::parse(&row.body.principal);
-    let is_named = matches!(
-        principal,
-        Some(Principal::Key(_) | Principal::Subject { .. })
-    );
-    row.team
-        .as_ref()
-        .is_some_and(|team| is_named || team.caller.person.is_some())
-}
-
-/// Returns the summary without the message and the arguments.
-fn outline(summary: QuestionSummary) -> QuestionSummary {
-    QuestionSummary {
-        excerpt: "addressed to others".to_owned(),
-        arguments: None,
-        ..summary
-    }
-}
-
-/// Returns the origin: the operator's name, and separately the server's own claims.
-fn origin(row: &Row) -> Origin {
-    let origin = match &row.body.address {
-        Some(address) => Origin::unnamed(address.clone()),
-        None => Origin::new(row.body.server.clone()),
-    };
-    let origin = origin.connected("through the gateway");
-    let info: Option<Value> = row
-        .body
-        .server_info
-        .as_deref()
-        .and_then(|info| serde_json::from_str(info).ok());
-    let word = |name: &str| {
-        info.as_ref()
-            .and_then(|info| info.get(name)?.as_str())
-            .map(str::to_owned)
-    };
-    match (word("name"), word("version")) {
-        (Some(name), version) => origin.claiming(name, version.unwrap_or_default()),
-        (None, _) => origin,
-    }
-}
-
-/// Returns the client that made the call, by the name and version that it claims.
-pub fn client(row: &Row) -> Option<(String, Option<String>)> {
-    let info: Value = serde_json::from_str(row.body.client_info.as_deref()?).ok()?;
-    let word = |name: &str| info.get(name)?.as_str().map(str::to_owned);
-    Some((word("name")?, word("version")))
-}
-
-fn ended(row: &Row) -> Option<Ended> {
-    let exchange = &row.lifecycle;
-    let reason = || exchange.reason_in_words().unwrap_or_default().to_owned();
-    let url = row.body.mode == Mode::Url;
-    let how = match (exchange.phase(), exchange.delivery_reason()) {
-        (Phase::Asked | Phase::Shown, _) => return None,
-        (Phase::Answered | Phase::Declined | Phase::Cancelled, Some(why)) => Ending::Failed(why),
-        (Phase::Answered, None) if url => Ending::Visited,
-        (Phase::Answered, None) => Ending::Answered,
-        (Phase::Declined, None) => Ending::Declined,
-        (Phase::Cancelled, None) => Ending::Cancelled,
-        (Phase::TimedOut, _) => Ending::TimedOut,
-        (Phase::Withdrawn, _) => Ending::Withdrawn(reason()),
-        (Phase::Failed, _) => Ending::Failed(reason()),
-    };
-    let at = exchange
-        .ended_at()
-        .map_or(SystemTime::UNIX_EPOCH, system_time);
-    Some(Ended {
-        how,
-        at,
-        by: exchange.ended_by().map(str::to_owned),
-    })
-}
-
-/// Returns the result of a call that waited for approval; `None` for other questions.
-fn approval_note(row: &Row) -> Option<String> {
-    row.team.as_ref().filter(|team| team.is_approval)?;
-    let line = match row.lifecycle.phase() {
-        Phase::Answered => "The call was approved.",
-        Phase::Declined => "The call was declined: its server never heard of it.",
-        Phase::TimedOut => "The call was not approved in time: its server never heard of it.",
-        Phase::Asked | Phase::Shown | Phase::Cancelled | Phase::Withdrawn | Phase::Failed => {
-            return None;
-        }
-    };
-    Some(line.to_owned())
-}
-
-/// Adds the call and the deadline of the row, if it has them.
-fn with_call(question: QuestionView, call: Option<CallView>, row: &Row) -> QuestionView {
-    let question = match call {
-        Some(call) => question.for_call(call),
-        None => question,
-    };
-    match row.lifecycle.deadline() {
-        Some(deadline) => question.until(system_time(deadline)),
-        None => question,
-    }
-}
-
-/// Returns a note if no call waits for the question; `None` if one does. `changed_rule` is the rule of the question if
-/// it has changed, so that no later call finds the question.
-fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Option<String> {
-    let exchange = &row.lifecycle;
-    if let Some(line) = approval_note(row) {
-        return Some(line);
-    }
-    if record.is_waited_for(row) {
-        return None;
-    }
-    if exchange.is_open() && !row.can_be_found() {
-        return Some(
-            "No call waits for this question, and no call can collect its answer, because the call that asked is unknown."
-                .to_owned(),
-        );
-    }
-    if let Some(rule) = changed_rule.filter(|_| exchange.is_open()) {
-        return Some(format!(
-            "No call waits for this question now, and the rule {rule} has changed since: the same call made again is asked about anew. Nobody gets an answer to this one."
-        ));
-    }
-    if exchange.is_open() {
-        let kept = minutes(record.answer_retention());
-        return Some(format!(
-            "No call waits for this question now. A repeated call gets your answer, up to {kept} after you gave it."
-        ));
-    }
-    let until = exchange.valid_until()?.as_millis();
-    let left = until
-        .checked_sub(record.now().as_millis())
-        .filter(|left| *left > 0)?;
-    let acted = exchange.phase().action().is_some();
-    (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
-        if !row.can_be_found() {
-            return "No call has taken the answer, and none can, because the call that asked is unknown.".to_owned();
-        }
-        if let Some(rule) = changed_rule {
-            return format!("No call has taken the answer, and none gets it: the rule {rule} has changed since, so the same call is asked about anew.");
-        }
-        let left = minutes(std::time::Duration::from_millis(left));
-        format!("No call has taken the answer yet. A repeated call gets it, for {left} from now.")
-    })
-}
-
-/// Returns a duration in whole minutes, rounded up.
-fn minutes(span: std::time::Duration) -> String {
-    match span.as_secs().div_ceil(60) {
-        1 => "1 minute".to_owned(),
-        minutes => format!("{minutes} minutes"),
-    }
-}
-
 /// Returns `read` applied to at most `most` rows, in order: of waiting ones, the half asked first and the half asked
 /// last, and of others the first. Reads no more rows than necessary.
 async fn first_and_last<R, S>(
@@ -910,72 +758,4 @@ impl QuestionStore for RecordQuestionStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use mcp_elicit_core::lifecycle::Timestamp;
-
-    use super::*;
-    use crate::sample;
-    use mcp_elicit_record::store::Memory;
-    use mcp_elicit_record::{Keys, LockFile};
-
-    #[tokio::test]
-    async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
-        let rows: Vec<u32> = (0..100).collect();
-        let even = |row: &u32| row.is_multiple_of(2).then_some(*row);
-        let open = async |most: usize| first_and_last(&rows, Filter::Open, most, even).await;
-        assert_eq!(open(5).await, [0, 2, 4, 96, 98]);
-        assert_eq!(open(2).await, [0, 98]);
-        assert_eq!(open(1).await, [0]);
-        assert!(open(0).await.is_empty());
-        let all = open(50).await;
-        assert_eq!(all, open(51).await);
-        assert!(all.len() == 50 && all.is_sorted());
-        let ended = first_and_last(&rows, Filter::Ended, 3, even).await;
-        assert_eq!(ended, [0, 2, 4]);
-    }
-
-    #[tokio::test]
-    async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
-        let store = Arc::new(Memory::default());
-        let record = || {
-            let keys = Keys::random().unwrap();
-            let lease = LockFile::unshared().unwrap();
-            let record = Record::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000));
-            Arc::new(record)
-        };
-        let first = record();
-        let sure = sample::raised(&first, Vec::new()).await.unwrap();
-        let other = vec!["plan".to_owned()];
-        let unsure = sample::raised(&first, other).await.unwrap();
-        // The gateway whose calls asked has ended.
-        first.flush().await.unwrap();
-        let second = record();
-        let note = async |id: &str, changed_rule: Option<&str>| {
-            let row = second.find(id).await.unwrap().unwrap();
-            waiting_note(&second, &row, changed_rule).unwrap_or_default()
-        };
-        assert!(
-            note(&sure, None)
-                .await
-                .contains("repeated call gets your answer")
-        );
-        let said = note(&sure, Some("deploys")).await;
-        assert!(
-            said.contains("the rule deploys has changed") && said.contains("anew"),
-            "{said}"
-        );
-        assert!(!said.contains("gets your answer"), "{said}");
-        let said = note(&unsure, None).await;
-        assert!(said.contains("no call can collect its answer"), "{said}");
-        for id in [&sure, &unsure] {
-            let won = second
-                .submit(id, &Outcome::Decline, "a test", Commit::Awaited)
-                .await;
-            assert_eq!(won.unwrap(), Verdict::Won);
-        }
-        assert!(note(&sure, None).await.contains("repeated call gets it"));
-        assert!(note(&sure, Some("deploys")).await.contains("none gets it"));
-        let said = note(&unsure, None).await;
-        assert!(!said.contains("made again"), "{said}");
-    }
-}
+mod tests;

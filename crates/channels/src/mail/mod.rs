@@ -18,7 +18,7 @@ use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Upda
 use crate::config::{MailConfig, SmtpSecurity};
 use crate::http::is_of_tls;
 use crate::notice::{Notice, NotificationId, Recipient};
-use crate::reveal::Template;
+use crate::revealed::Template;
 use crate::secret::SecretText;
 
 /// The most questions listed in a digest.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use crate::notice::Notice;
-use crate::reveal::{Revealed, Template};
+use crate::revealed::{Revealed, Template};
 
 const FOOTER: &str =
     "The link opens the inbox, where you sign in. Replies to this mail are not read.";

@@ -22,7 +22,7 @@ use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Upda
 use crate::config::PushConfig;
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Event, Notice, Recipient};
-use crate::reveal::Revealed;
+use crate::revealed::Revealed;
 
 /// The longest content, in bytes: it fits into one record of every push service.
 const CONTENT_LIMIT: usize = 3_000;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::modal;
 use super::text::{HEADER, OPTION, cut, escape, length, plain, sections};
 use crate::notice::{Notice, Summary};
-use crate::reveal::{Revealed, all_arguments};
+use crate::revealed::{Revealed, all_arguments};
 
 /// The most blocks of a message.
 const BLOCKS: usize = 50;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::text::{OPTION, cut, length, plain, sections, split};
 use crate::notice::Summary;
-use crate::reveal::{all_arguments, caller};
+use crate::revealed::{all_arguments, caller};
 
 /// The most blocks of a view.
 const BLOCKS: usize = 100;

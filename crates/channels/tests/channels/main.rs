@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod mail;
+mod microsoft_teams;
 mod push;
 #[path = "../../src/notice/sample.rs"]
 mod sample;
 mod slack;
-mod teams;
 mod webhook;
 
 use std::sync::Arc;

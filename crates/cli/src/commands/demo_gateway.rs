@@ -24,7 +24,7 @@ use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use serde_json::{Map, Value, json};
 
@@ -358,7 +358,7 @@ fn answered_words(question: &Value) -> String {
     )
 }
 
-fn failed(fault: InboxFault) -> Failure {
+fn failed(fault: InboxError) -> Failure {
     Failure::connection("the demo's inbox failed").because(fault)
 }
 

@@ -242,7 +242,7 @@ proptest! {
         is_url in any::<bool>(),
     ) {
         let rules = Arc::new(Rules::parse(FILE).unwrap());
-        let (teams, _changes) = Teams::without_logins(rules.clone(), IdentityKey::random().unwrap());
+        let (teams, _changes) = CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
         let server = ServerOfCalls { name: "s".to_owned(), key: "k".to_owned() };
         let proven = CurrentCaller::new(calls.proven());
         let binding = Binding::new(teams, server, proven, DEFAULT_DEADLINE);

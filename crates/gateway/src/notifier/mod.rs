@@ -34,8 +34,8 @@ use self::content::Summaries;
 pub(crate) use self::push_devices::Devices;
 pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
+use crate::current_rules::CurrentRules;
 use crate::runtime::Links;
-use crate::teams::Teams;
 
 /// The interval of checks for due messages.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -94,7 +94,7 @@ impl OpenChannels {
 /// The notifier of people.
 pub(crate) struct Notifier {
     record: Arc<Record>,
-    teams: Arc<Teams>,
+    teams: Arc<CurrentRules>,
     summaries: Summaries,
     /// Replaced completely when the configuration is read again.
     open: RwLock<Arc<OpenChannels>>,
@@ -110,7 +110,7 @@ impl Notifier {
     /// as pages show them.
     pub(crate) fn new(
         record: Arc<Record>,
-        teams: Arc<Teams>,
+        teams: Arc<CurrentRules>,
         open: Arc<OpenChannels>,
         links: Arc<Links>,
         pages_only: Arc<PagesOnly>,

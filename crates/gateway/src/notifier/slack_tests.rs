@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use super::tests::{InFile, ask, ask_beside, ask_form, ask_of_call, record};
 use super::{Notifier, OpenChannels, SlackPeople};
 use crate::config::ConfiguredChannels;
-use crate::teams::Teams;
+use crate::current_rules::CurrentRules;
 
 const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 
@@ -55,7 +55,7 @@ const STALE: Duration = Duration::from_secs(60 * 60);
 struct Rig {
     workspace: Listening,
     record: Arc<Record>,
-    teams: Arc<Teams>,
+    teams: Arc<CurrentRules>,
     notifier: Arc<Notifier>,
     pages_only: Arc<AtomicBool>,
     at: String,
@@ -79,7 +79,8 @@ impl Rig {
         }
         let text = format!("{file}{}", slack_table(&workspace, folder.path(), true));
         let rules = Arc::new(Rules::parse(&text).unwrap());
-        let (teams, _events) = Teams::without_logins(rules.clone(), IdentityKey::random().unwrap());
+        let (teams, _events) =
+            CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
         let record = record();
         let pages_only = Arc::new(AtomicBool::new(false));
         let only = pages_only.clone();

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 
 use super::{Notifier, OpenChannels};
 use crate::config::ConfiguredChannels;
-use crate::teams::Teams;
+use crate::current_rules::CurrentRules;
 
 const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -208,7 +208,8 @@ async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String
 
 pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
     let rules = Arc::new(Rules::parse(text).unwrap());
-    let (teams, _events) = Teams::without_logins(rules.clone(), IdentityKey::random().unwrap());
+    let (teams, _events) =
+        CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
     let config = ConfiguredChannels::read(text, &rules).unwrap();
     let open = OpenChannels::open(Some(&config), &rules).unwrap();
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));

@@ -30,11 +30,11 @@ use terminal::terminal_frontend;
 
 use crate::callers::{Callers, CurrentCaller};
 use crate::config::{Config, LocalResponder, RestartSettings, Server};
+use crate::current_rules::CurrentRules;
 use crate::learned_facts::LearnedFacts;
 use crate::local_responder::LocalResponses;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
-use crate::teams::Teams;
 use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
@@ -65,7 +65,7 @@ pub struct Runtime {
     /// The callers over HTTP.
     pub(crate) callers: Arc<Callers>,
     /// The rules, if there are any.
-    teams: Option<Arc<Teams>>,
+    teams: Option<Arc<CurrentRules>>,
     /// `true` if the file is read again on SIGHUP.
     reads_again: Arc<AtomicBool>,
     /// The settings of the file that stay until a restart.
@@ -170,8 +170,8 @@ impl Runtime {
 
     /// Withdraws every question from the terminal and the programs.
     pub async fn stop_asking(&self) {
-        for answerer in self.responders.values() {
-            answerer.stop().await;
+        for responder in self.responders.values() {
+            responder.stop().await;
         }
     }
 
@@ -187,7 +187,7 @@ impl Runtime {
         let mut terminal: Option<Arc<LocalResponses>> = None;
         let mut found = HashMap::new();
         for server in &config.servers {
-            let answerer = match (&server.answering, &terminal) {
+            let responder = match (&server.answering, &terminal) {
                 (None, _) => continue,
                 (Some(LocalResponder::Terminal), Some(known)) => known.clone(),
                 (Some(LocalResponder::Terminal), None) => {
@@ -199,7 +199,7 @@ impl Runtime {
                     responder::Command::new(&program.program, &program.arguments),
                 )),
             };
-            found.insert(server.settings.server.clone(), answerer);
+            found.insert(server.settings.server.clone(), responder);
         }
         Ok(found)
     }
@@ -273,7 +273,7 @@ impl Runtime {
             callers: self.callers.clone(),
             teams: self.teams.clone(),
             link: self.links(),
-            answerer: self.responders.get(name).cloned(),
+            responder: self.responders.get(name).cloned(),
         }
     }
 }

@@ -15,8 +15,8 @@ use mcp_elicit_record::clock;
 use super::inbox_location::ExtraRoutes;
 use super::{Folder, Runtime, StartError};
 use crate::config::{Config, zone_of};
+use crate::current_rules::CurrentRules;
 use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
-use crate::teams::Teams;
 
 /// The channels of a configuration that is about to take effect.
 pub(super) type NextChannels = Arc<OpenChannels>;
@@ -53,7 +53,11 @@ fn devices(
 }
 
 /// Returns the people of the current rules, with the data of their logins.
-fn directory(teams: &Arc<Teams>, login: Option<&LoginSettings>, logins: Logins) -> Directory {
+fn directory(
+    teams: &Arc<CurrentRules>,
+    login: Option<&LoginSettings>,
+    logins: Logins,
+) -> Directory {
     let (issuer, stale) = match login {
         Some(login) => (login.issuer().to_owned(), login.stale),
         None => (String::new(), STALE),

@@ -19,7 +19,7 @@ use super::{Folder, Runtime, SWEEP_INTERVAL};
 #[cfg(unix)]
 use crate::config::unset_variables;
 use crate::config::{Config, ConfigError, RestartSettings};
-use crate::teams::{Teams, TeamsChange, digest_of_rules};
+use crate::current_rules::{CurrentRules, RulesChange, digest_of_rules};
 
 /// The reason why a reloaded configuration is not used.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,8 @@ impl Runtime {
             return;
         };
         let key = self.record.identity_key().clone();
-        let (teams, changes) = Teams::new(rules.clone(), key, Arc::new(folder.state.logins()));
+        let (teams, changes) =
+            CurrentRules::new(rules.clone(), key, Arc::new(folder.state.logins()));
         teams.tell(loaded(rules, None, Vec::new()));
         tokio::spawn(write_changes(self.record.clone(), changes));
         if !config.in_memory {
@@ -294,7 +295,7 @@ fn loaded(rules: &Rules, before: Option<String>, need_restart: Vec<String>) -> R
     }
 }
 
-async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver<TeamsChange>) {
+async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver<RulesChange>) {
     while let Some(change) = changes.recv().await {
         if let Err(fault) = change.write(&record).await {
             tracing::error!(%fault, "an event of the rules, or an approval, could not be written into the record");
@@ -304,7 +305,7 @@ async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver
 
 /// Reads the approvals that other gateways on the same record store, and deletes expired ones; only while a rule has
 /// `good-for`.
-async fn recall_grants(record: Arc<Record>, teams: Arc<Teams>) {
+async fn recall_grants(record: Arc<Record>, teams: Arc<CurrentRules>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         if !teams.keeps_grants() {

@@ -30,11 +30,11 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
 use crate::callers::{Callers, CurrentCaller};
+use crate::current_rules::CurrentRules;
 use crate::frame::{Frame, one_line};
 use crate::local_responder::LocalResponses;
 use crate::server_challenge::ServerChallenge;
 use crate::session::turn_waker::TurnWaker;
-use crate::teams::Teams;
 pub(crate) use driver::Driver;
 use record_effects::{Executed, PendingChange, ToWrite};
 
@@ -154,11 +154,11 @@ pub(crate) struct SessionContext {
     /// The callers, which may be blocked or revoked while people think.
     pub callers: Arc<Callers>,
     /// The rules, if there are any.
-    pub teams: Option<Arc<Teams>>,
+    pub teams: Option<Arc<CurrentRules>>,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
     /// The responder besides the inbox.
-    pub answerer: Option<Arc<LocalResponses>>,
+    pub responder: Option<Arc<LocalResponses>>,
 }
 
 enum Job {

@@ -312,9 +312,9 @@ impl Session {
 
     fn recorded(&self, question: AskId, created: Recorded, asks_responder: bool) -> Event {
         let to_ask = asks_responder && !created.answered;
-        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
+        if let Some(responder) = self.who.responder.as_ref().filter(|_| to_ask) {
             let key = SessionKey(question.0);
-            answerer.ask(created.id.clone(), key, self.tell.clone());
+            responder.ask(created.id.clone(), key, self.tell.clone());
         }
         Event::Recorded {
             question,

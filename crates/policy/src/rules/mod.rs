@@ -6,7 +6,6 @@
 //! and a rule that allows does not.
 
 mod decide;
-mod never;
 mod order;
 mod outcome;
 mod plan_reader;
@@ -14,6 +13,7 @@ mod read;
 mod recall;
 mod rule_reader;
 mod targets;
+mod unmatchable;
 
 use std::num::NonZeroU8;
 use std::time::Duration;

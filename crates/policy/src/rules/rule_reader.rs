@@ -2,9 +2,9 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::never::{ConditionText, Patterns};
 use super::plan_reader::choice;
 use super::targets::{Target, Targets};
+use super::unmatchable::{ConditionText, Patterns};
 use super::{Approval, Decision, OnError, OnTimeout, Phase, Refusal, Rule};
 use crate::condition::{Condition, Interner};
 use crate::defect::nearest;

@@ -54,7 +54,7 @@ impl SharedBytes {
 
 /// A reached limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BudgetFault {
+pub(crate) enum BudgetError {
     /// The number of open requests.
     Requests(usize),
     /// The bytes held by open requests.
@@ -72,7 +72,7 @@ impl CallBudget {
     }
 
     /// Takes a permit, which holds no bytes yet.
-    pub(crate) fn permit(&self) -> Result<Permit, BudgetFault> {
+    pub(crate) fn permit(&self) -> Result<Permit, BudgetError> {
         self.check()?;
         Ok(Permit {
             bytes: 0,
@@ -81,21 +81,21 @@ impl CallBudget {
     }
 
     /// Checks that a permit is free.
-    pub(crate) fn check(&self) -> Result<(), BudgetFault> {
+    pub(crate) fn check(&self) -> Result<(), BudgetError> {
         if self.bytes.permits() >= self.most_requests {
-            return Err(BudgetFault::Requests(self.most_requests));
+            return Err(BudgetError::Requests(self.most_requests));
         }
         if self.bytes.get() >= self.most_bytes {
-            return Err(BudgetFault::Bytes(self.most_bytes));
+            return Err(BudgetError::Bytes(self.most_bytes));
         }
         Ok(())
     }
 
     /// Checks that a request with a permit may grow.
-    pub(crate) fn check_gain(&self) -> Result<(), BudgetFault> {
+    pub(crate) fn check_gain(&self) -> Result<(), BudgetError> {
         let most = self.most_bytes.saturating_mul(2);
         if self.bytes.get() >= most {
-            return Err(BudgetFault::Bytes(most));
+            return Err(BudgetError::Bytes(most));
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Drop for Permit {
     }
 }
 
-impl BudgetFault {
+impl BudgetError {
     /// Returns the refusal of a request for which there is no permit.
     pub(crate) fn refusal(self) -> ErrorResponse {
         let next = "this one was not made: make it again when one of them has ended";
@@ -151,16 +151,16 @@ mod tests {
         let budget = CallBudget::new(2, 100);
         let mut first = budget.permit().ok().unwrap();
         let second = budget.permit().ok().unwrap();
-        assert_eq!(budget.permit().err(), Some(BudgetFault::Requests(2)));
+        assert_eq!(budget.permit().err(), Some(BudgetError::Requests(2)));
         first.set_bytes(99);
         drop(second);
         assert_eq!(budget.taken(), (1, 99));
         assert_eq!(budget.check(), Ok(()));
         first.set_bytes(250);
-        assert_eq!(budget.check(), Err(BudgetFault::Bytes(100)));
-        assert_eq!(budget.check_gain(), Err(BudgetFault::Bytes(200)));
+        assert_eq!(budget.check(), Err(BudgetError::Bytes(100)));
+        assert_eq!(budget.check_gain(), Err(BudgetError::Bytes(200)));
         first.set_bytes(150);
-        assert_eq!(budget.check(), Err(BudgetFault::Bytes(100)));
+        assert_eq!(budget.check(), Err(BudgetError::Bytes(100)));
         assert_eq!(budget.check_gain(), Ok(()));
         first.set_bytes(40);
         assert_eq!(budget.taken(), (1, 40));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::{Details, Event};
@@ -257,7 +257,7 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
         };
         match followed {
             // The gateway has ended, or does not serve yet.
-            Ok(()) | Err(Stopped::Inbox(InboxFault::Unreachable { .. })) => {}
+            Ok(()) | Err(Stopped::Inbox(InboxError::Unreachable { .. })) => {}
             Err(Stopped::Inbox(fault)) => return Err(failed(fault)),
             Err(Stopped::Failure(failure)) => return Err(failure),
         }
@@ -274,7 +274,7 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
 
 /// The reason why a gateway's questions are no longer followed.
 enum Stopped {
-    Inbox(InboxFault),
+    Inbox(InboxError),
     Failure(Failure),
 }
 
@@ -393,9 +393,9 @@ fn content(answers: &[String], question: &Value) -> Result<Value, Failure> {
     Ok(read.answers.into_value())
 }
 
-fn failed(fault: InboxFault) -> Failure {
+fn failed(fault: InboxError) -> Failure {
     match fault {
-        InboxFault::Refused { code, message, violations } => {
+        InboxError::Refused { code, message, violations } => {
             let told = if violations.is_empty() { message } else { format!("{message}: {}", violations.join("; ")) };
             let failure = Failure::refused(told);
             match code.as_str() {
@@ -408,25 +408,25 @@ fn failed(fault: InboxFault) -> Failure {
                 _ => failure,
             }
         }
-        fault @ InboxFault::NothingThere { .. } => {
+        fault @ InboxError::NothingThere { .. } => {
             Failure::connection("there is no inbox").because(fault)
                 .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
         }
-        InboxFault::Record { folder, source } => {
+        InboxError::Record { folder, source } => {
             let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreError>()) {
                 (Some(fault), _) => fault.remedy(),
                 (None, Some(StoreError::OtherKey)) => Some(key_files::remedy("identity.key")),
                 (None, _) => None,
             };
-            let failure = Failure::usage("there is no inbox").because(InboxFault::Record { folder, source });
+            let failure = Failure::usage("there is no inbox").because(InboxError::Record { folder, source });
             match remedy {
                 Some(remedy) => failure.hint(remedy),
                 None => failure,
             }
         }
-        fault @ InboxFault::NotEncrypted { .. } => Failure::usage("the token is not sent to that address").because(fault)
+        fault @ InboxError::NotEncrypted { .. } => Failure::usage("the token is not sent to that address").because(fault)
             .hint("name an https address, or one of this machine such as a tunnel's: `--inbox http://127.0.0.1:PORT`."),
-        fault @ InboxFault::Redirected { .. } => Failure::connection("the inbox cannot be reached").because(fault)
+        fault @ InboxError::Redirected { .. } => Failure::connection("the inbox cannot be reached").because(fault)
             .hint("name the address of the inbox itself with `--inbox URL`."),
         other => Failure::connection("the inbox cannot be reached")
             .because(other)

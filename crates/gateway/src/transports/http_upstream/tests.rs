@@ -265,7 +265,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
         callers: Arc::new(crate::callers::Callers::unverified(record.identity_key())),
         teams: None,
         link: Arc::new(|_| None),
-        answerer: None,
+        responder: None,
     };
     let client = Arc::new(ResponseStreams::default());
     let (session, driver) = Session::new(

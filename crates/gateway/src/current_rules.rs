@@ -34,7 +34,7 @@ const MAX_COUNTED: usize = 4_096;
 
 /// The rules and people of a running gateway.
 #[derive(Debug)]
-pub(crate) struct Teams {
+pub(crate) struct CurrentRules {
     current: RwLock<Current>,
     /// By their keys.
     grants: Mutex<HashMap<String, ApprovalGrant>>,
@@ -42,7 +42,7 @@ pub(crate) struct Teams {
     /// The subjects to which people are bound.
     logins: Arc<Logins>,
     /// Actions of people and of the owner, and rate-limited events of callers: none is dropped.
-    unwritten: mpsc::UnboundedSender<TeamsChange>,
+    unwritten: mpsc::UnboundedSender<RulesChange>,
     /// The events of each caller and rule.
     caused: Mutex<HashMap<Cause, Refusals>>,
 }
@@ -64,7 +64,7 @@ struct Current {
 
 /// A change to be written to the record.
 #[derive(Debug)]
-pub(crate) enum TeamsChange {
+pub(crate) enum RulesChange {
     /// An event for the audit, and the number of omitted similar ones before it.
     Event(RulesEvent, u64),
     /// A longer-lived approval.
@@ -73,7 +73,7 @@ pub(crate) enum TeamsChange {
     VoidGrants(Vec<String>),
 }
 
-impl TeamsChange {
+impl RulesChange {
     /// Writes the change.
     pub(crate) async fn write(self, record: &Record) -> Result<(), RecordError> {
         match self {
@@ -84,14 +84,14 @@ impl TeamsChange {
     }
 }
 
-impl Teams {
+impl CurrentRules {
     /// Creates the rules of a configuration; `key` is the key of identities, and `logins` has the subjects of people.
     /// Also returns the changes for the record.
     pub(crate) fn new(
         rules: Arc<Rules>,
         key: IdentityKey,
         logins: Arc<Logins>,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<TeamsChange>) {
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<RulesChange>) {
         let (unwritten, changes) = mpsc::unbounded_channel();
         let teams = Self {
             current: RwLock::new(Current::new(rules)),
@@ -109,7 +109,7 @@ impl Teams {
     pub(crate) fn without_logins(
         rules: Arc<Rules>,
         key: IdentityKey,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<TeamsChange>) {
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<RulesChange>) {
         let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at("/nonexistent".as_ref());
         Self::new(rules, key, Arc::new(nowhere.logins()))
     }
@@ -138,7 +138,7 @@ impl Teams {
             self.tell(RulesEvent::GrantVoid { rule, grants });
         }
         if !keys.is_empty() {
-            self.queue(TeamsChange::VoidGrants(keys));
+            self.queue(RulesChange::VoidGrants(keys));
         }
     }
 
@@ -189,7 +189,7 @@ impl Teams {
             | RulesEvent::GrantVoid { .. } => Some(0),
         };
         if let Some(left_out) = left_out {
-            self.queue(TeamsChange::Event(event, left_out));
+            self.queue(RulesChange::Event(event, left_out));
         }
     }
 
@@ -214,7 +214,7 @@ impl Teams {
         rate.or_insert_with(|| Refusals::at_most(most)).count(at)
     }
 
-    fn queue(&self, change: TeamsChange) {
+    fn queue(&self, change: RulesChange) {
         let _nobody_writes_while_the_process_ends = self.unwritten.send(change);
     }
 
@@ -256,7 +256,7 @@ impl Teams {
         if grants.len() < MAX_GRANTS || grants.contains_key(&grant.key) {
             grants.insert(grant.key.clone(), grant.clone());
             drop(grants);
-            self.queue(TeamsChange::Grant(Box::new(grant)));
+            self.queue(RulesChange::Grant(Box::new(grant)));
         }
     }
 
@@ -335,7 +335,8 @@ mod tests {
     #[test]
     fn a_caller_that_causes_many_refusals_takes_no_other_entry_from_the_audit() {
         let key = IdentityKey::random().unwrap();
-        let (teams, mut changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let (teams, mut changes) =
+            CurrentRules::without_logins(Arc::new(Rules::parse("").unwrap()), key);
         let refused = |principal: &str| RulesEvent::Refused {
             rule: "never".to_owned(),
             server: "s".to_owned(),
@@ -353,7 +354,7 @@ mod tests {
         let mut last = Vec::new();
         while let Ok(change) = changes.try_recv() {
             match change {
-                TeamsChange::Event(RulesEvent::Refused { principal, .. }, 0)
+                RulesChange::Event(RulesEvent::Refused { principal, .. }, 0)
                     if principal == "key-1" =>
                 {
                     of_first += 1;
@@ -366,8 +367,8 @@ mod tests {
             matches!(
                 &last[..],
                 [
-                    TeamsChange::Event(RulesEvent::Refused { .. }, 0),
-                    TeamsChange::Event(RulesEvent::Rejected { .. }, 0)
+                    RulesChange::Event(RulesEvent::Refused { .. }, 0),
+                    RulesChange::Event(RulesEvent::Rejected { .. }, 0)
                 ]
             ),
             "{last:?}"
@@ -377,7 +378,8 @@ mod tests {
     #[test]
     fn callers_who_prove_nothing_take_no_entry_of_others_whatever_they_are_named() {
         let key = IdentityKey::random().unwrap();
-        let (teams, _changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let (teams, _changes) =
+            CurrentRules::without_logins(Arc::new(Rules::parse("").unwrap()), key);
         let at = Timestamp::from_millis(1_000_000);
         let count = |rule: &str, principal: &str| teams.count(true, rule, principal, at);
         for number in 0..2 * MAX_COUNTED {
@@ -393,7 +395,8 @@ mod tests {
     #[test]
     fn causes_that_were_quiet_make_room_for_new_ones() {
         let key = IdentityKey::random().unwrap();
-        let (teams, _changes) = Teams::without_logins(Arc::new(Rules::parse("").unwrap()), key);
+        let (teams, _changes) =
+            CurrentRules::without_logins(Arc::new(Rules::parse("").unwrap()), key);
         let count = |principal: &str, millis: u64| {
             let at = Timestamp::from_millis(millis);
             teams.count(true, "never", principal, at)

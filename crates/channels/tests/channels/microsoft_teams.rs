@@ -1,7 +1,7 @@
 //! Cards, rendered by the `adaptivecards` package in a browser.
 
 use jiff::tz::TimeZone;
-use mcp_elicit_channels::teams;
+use mcp_elicit_channels::microsoft_teams;
 use mcp_elicit_channels::{Ending, Event, Recipient};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
@@ -13,7 +13,7 @@ use crate::{notice, summary};
 fn card(event: Event, summary: mcp_elicit_channels::Summary) -> Value {
     let group = Recipient::Group("ops".to_owned());
     let notice = notice("n-1", group, event, Reveal::Arguments, summary);
-    let message = teams::message(&notice, &TimeZone::UTC);
+    let message = microsoft_teams::message(&notice, &TimeZone::UTC);
     message["attachments"][0]["content"].clone()
 }
 

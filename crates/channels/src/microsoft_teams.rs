@@ -13,7 +13,7 @@ use url::Url;
 use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Notice, Recipient};
-use crate::reveal::Revealed;
+use crate::revealed::Revealed;
 use crate::secret::SecretText;
 
 /// The longest body, in bytes; Teams' limit is 28 KiB.

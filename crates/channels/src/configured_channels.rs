@@ -11,10 +11,10 @@ use crate::channel::Channel;
 use crate::config::ChannelsConfig;
 use crate::http::{HttpError, Networks};
 use crate::mail::{Mail, MailError};
+use crate::microsoft_teams::{Teams, TeamsError};
 use crate::push::{Push, VapidKey};
 use crate::secret::{Secret, SecretError, SecretText};
 use crate::slack::{Slack, SlackError};
-use crate::teams::{Teams, TeamsError};
 use crate::webhook::{Webhook, WebhookError};
 
 /// The channels of a gateway, ready to send.
