@@ -256,7 +256,7 @@ impl Callers {
         }
     }
 
-    /// Creates callers without proof, with nobody blocked.
+    /// Creates callers without proof, none of them blocked.
     #[cfg(test)]
     pub(crate) fn unverified(key: &IdentityKey) -> Self {
         let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at(std::path::Path::new(""));

@@ -14,13 +14,13 @@ use super::environment::Environment;
 use super::size::too_large;
 use super::{ConditionError, Remark, Required, typed_operators};
 
-/// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
+/// Functions and macros. Shared, since it takes longer to create than to evaluate a condition.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib().with_optional_support(false);
     typed_operators::add_to(&mut env);
     Arc::new(env)
 });
-/// The same without macros, for the check of what was written.
+/// The same without macros, for the check of the source as written.
 static WRITTEN: LazyLock<Env> = LazyLock::new(|| Env::default().with_optional_support(false));
 
 /// A condition.
@@ -179,7 +179,7 @@ impl Condition {
         Err(needed)
     }
 
-    /// Returns what CEL alone makes of the condition.
+    /// Evaluates the condition with CEL, without the fast comparisons.
     pub(super) fn run(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(environment);
@@ -246,7 +246,7 @@ fn operator(name: &str) -> String {
 
 /// Returns each syntax error at its byte; the parser counts lines and, in them, characters.
 fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
-    // One mistake often makes the parser find others after it: the first is told.
+    // One error often makes the parser find others after it, so only the first is reported.
     let first = errors.errors.into_iter().next();
     let remark = |error: ParseError| {
         let (line, column) = error.pos;

@@ -358,7 +358,7 @@ async fn writes_groups(store: &dyn Store) {
             audit: vec![format!("asked {}", row.id)],
         });
         let mut wanted: Vec<Write> = new.collect();
-        // Every third was changed by somebody else.
+        // Every third row was changed by another writer.
         let seen = |at: usize| u64::from(at % 3 == 2);
         wanted.extend(rows.iter().enumerate().map(|(at, row)| {
             let mut change = change(acted(row), seen(at));
@@ -454,7 +454,7 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
 }
 
-/// A write that nobody waits for is done in its turn: before any write that is waited for after it, and before any read.
+/// A write without a waiter is done in order: before any later write with a waiter, and before any read.
 #[tokio::test]
 async fn what_is_left_behind_is_written_before_what_comes_after() {
     let below: Arc<Memory> = Arc::default();
@@ -497,7 +497,7 @@ async fn what_is_left_behind_is_written_before_what_comes_after() {
     );
 }
 
-/// Nobody is asked anything new while the writer is full; what was begun is written all the same.
+/// No new question is accepted while the writer is full; writes that have begun are still completed.
 #[tokio::test]
 async fn a_full_journal_has_no_room_until_it_is_written() {
     let below: Arc<Memory> = Arc::default();
