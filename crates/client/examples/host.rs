@@ -1,4 +1,4 @@
-//! A host in twenty lines: calls a tool of a server, and the person at this terminal answers what it asks.
+//! A host in twenty lines: it calls a tool of a server, and the person at this terminal answers the server's questions.
 //!
 //! `cargo run -p mcp-elicit-client --example host -- TOOL SERVER [ARGUMENT...]`
 
