@@ -1,4 +1,4 @@
-//! The code of docs/client.md, compiled and where it can be run.
+//! The code of docs/client.md, compiled and, if possible, run.
 
 #![expect(
     clippy::print_stderr,
@@ -94,7 +94,7 @@ async fn a_closure_answers() {
 fn several_servers_have_responders_of_their_own() {
     use mcp_elicit_client::responder::{Defaults, Script};
 
-    // The guide's global responder is a terminal, which a test has not.
+    // The guide's global responder is a terminal, which a test does not have.
     struct Terminal;
     impl Terminal {
         #[expect(clippy::unnecessary_wraps, reason = "as the terminal's own")]
@@ -117,7 +117,7 @@ fn several_servers_have_responders_of_their_own() {
         }
         Ok(hosts)
     };
-    // What each declares says which responder it has: defaults cannot agree to a link, a script can.
+    // The declared modes show the responder: defaults cannot agree to a link, a script can.
     let link = |host: &ElicitingClient<()>| {
         let declared = Service::<RoleClient>::get_info(host)
             .capabilities
@@ -166,7 +166,7 @@ fn a_permanent_decline_is_kept_by_the_observer() {
     assert!(kept.contains("answer = \"decline\""), "{kept}");
 }
 
-/// Code without what rustfmt and indenting make of it.
+/// Returns code without the effects of rustfmt and indentation.
 fn bare(code: &str) -> String {
     let bare: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     bare.replace(",}", "}").replace(",)", ")")
@@ -186,7 +186,7 @@ fn the_guide_shows_this_very_code() {
         .collect();
     assert!(blocks.len() >= 4);
     for block in blocks {
-        // `use` lines stand once at the top of a file.
+        // `use` lines are collected at the top of a file.
         let (uses, code): (Vec<_>, Vec<_>) =
             block.lines().partition(|line| line.starts_with("use "));
         assert!(here.contains(&bare(&code.join("\n"))), "{block}");
