@@ -1,4 +1,4 @@
-//! `call --browser` and `demo --browser`: a person answers on a page in a real Chromium, and the call goes on.
+//! `call --browser` and `demo --browser`: a person answers on a page in a real Chromium, and the call continues.
 #![cfg(unix)]
 
 use std::process::Stdio;

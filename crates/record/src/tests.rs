@@ -580,7 +580,7 @@ async fn in_company_a_question_is_for_all() {
             .unwrap(),
         Verdict::Late(_)
     ));
-    // Once it is the only one again, it looks for what was left.
+    // Once it is the only gateway again, it looks for abandoned questions.
     drop(second);
     first.check_presence().await.unwrap();
     let again = first.create(

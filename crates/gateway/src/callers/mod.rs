@@ -235,7 +235,7 @@ impl Callers {
         }
     }
 
-    /// Returns a word for the kind of proof.
+    /// Returns the name of the kind of proof.
     fn mode(&self) -> &'static str {
         match &self.proof {
             Proof::Unverified(_) => "none",
