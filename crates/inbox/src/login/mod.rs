@@ -44,7 +44,7 @@ pub struct Teams {
     pub login: LoginSettings,
     /// The current rules, people and groups.
     pub rules: RulesNow,
-    /// The check whether the rule of a question is still the same.
+    /// The check that the rule of a question is unchanged.
     pub is_asked_by: RuleCheck,
     /// Web push, if people may have their devices notified.
     pub push: Option<PushOffer>,
