@@ -31,15 +31,16 @@ fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, Strin
     summary.lines().filter_map(scenario).collect()
 }
 
-/// Some checks of these scenarios are made of streams only. Where the answer is there at once the gateway gives it as one
-/// JSON body, and the server opens a stream for it: the transport leaves that to either.
+/// Some checks of these scenarios are made of streams only. Where the answer is there at once the gateway gives it as
+/// one JSON body, and the server opens a stream for it: the transport leaves that to either.
 const NEEDS_STREAMS: [&str; 2] = ["server-sse-multiple-streams", "server-sse-polling"];
 
 /// So it is with one check of this scenario: it reads the stream of a call whose result is there at once.
 const ONE_NEEDS_A_STREAM: (&str, &str) = ("server-stateless", "✗ 27 passed, 1 failed");
 
-/// These scenarios send answers without the `requestState` that came with the question. The gateway refuses that with -32602, as it
-/// refuses a changed state: such answers are to no question that it asked. The suite warns, since a server need not have a state.
+/// These scenarios send answers without the `requestState` that came with the question. The gateway refuses that with
+/// -32602, as it refuses a changed state: such answers are to no question that it asked. The suite warns, since a
+/// server need not have a state.
 const ANSWERS_WITHOUT_STATE: [&str; 2] = [
     "input-required-result-ignore-extra-params",
     "input-required-result-missing-input-response",

@@ -1,5 +1,5 @@
-//! Answers in Slack: the real program with its own configuration, a real server, and a stand-in for Slack that signs with Slack's own
-//! library and checks each message with its models.
+//! Answers in Slack: the real program with its own configuration, a real server, and a stand-in for Slack that signs
+//! with Slack's own library and checks each message with its models.
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 

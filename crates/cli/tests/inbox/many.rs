@@ -210,7 +210,8 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     }));
                 }
             }
-            // Calls of a tool that was seen to ask take turns in their session, so questions come up one after the other.
+            // Calls of a tool that was seen to ask take turns in their session, so questions come up one after the
+            // other.
             let mut answered = BTreeSet::new();
             while let Some(question) = next_question(&gateway, &answered, &calls) {
                 let id = question["id"].as_str().unwrap();

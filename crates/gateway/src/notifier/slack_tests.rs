@@ -1,4 +1,5 @@
-//! Answers in Slack: the gateway's address, the record and the table of roles, with a stand-in that signs as Slack does.
+//! Answers in Slack: the gateway's address, the record and the table of roles, with a stand-in that signs as Slack
+//! does.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -83,7 +83,8 @@ impl fmt::Debug for Teams {
 pub struct LoginSettings {
     /// The party that identifies people.
     pub mode: LoginMode,
-    /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's own, on loopback.
+    /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's
+    /// own, on loopback.
     pub address: Option<String>,
     /// The people who may log in; empty for the people in the file and the members of its groups.
     pub allow: Vec<Addressee>,

@@ -131,7 +131,8 @@ impl Condition {
         !self.comparisons.is_empty()
     }
 
-    /// Returns a path by its number, and the texts that the condition is false without: where none of them stands there, it is false.
+    /// Returns a path by its number, and the texts that the condition is false without: where none of them stands
+    /// there, it is false.
     pub(crate) fn compared_texts(&self) -> Option<(usize, Vec<&str>)> {
         self.comparisons.iter().find_map(Comparison::texts)
     }
@@ -152,8 +153,8 @@ impl Condition {
         if all { compared } else { self.run(environment) }
     }
 
-    /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in their place is not
-    /// read.
+    /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in
+    /// their place is not read.
     pub(crate) fn recall(
         &self,
         environment: &Environment<'_>,

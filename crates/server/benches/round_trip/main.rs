@@ -1,8 +1,8 @@
 //! The cost of a question with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
 //!
 //! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look;
-//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead; with `--relay mcp-elicit-speed` too, beside
-//! what a relay of bytes costs.
+//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead; with `--relay mcp-elicit-speed`
+//! too, beside what a relay of bytes costs.
 //!
 //! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
 //! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
