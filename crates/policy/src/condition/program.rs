@@ -43,7 +43,7 @@ impl fmt::Debug for Condition {
 }
 
 impl Condition {
-    /// Parses and checks a condition. Returns it with warnings, or else every mistake.
+    /// Parses and checks a condition. Returns it with warnings, or else every error.
     pub(crate) fn compile(
         source: &str,
         names: &mut Interner,
@@ -92,7 +92,7 @@ impl Condition {
         Ok((condition, warnings))
     }
 
-    /// Returns the byte at which a variable stands first.
+    /// Returns the byte at which one of these variables first occurs.
     fn reads(&self, names: &[&str]) -> Option<usize> {
         self.variables
             .iter()
@@ -116,7 +116,7 @@ impl Condition {
         self.reads(&["annotations"])
     }
 
-    /// Returns the texts without one of which, each at its path, the condition is false.
+    /// Returns the texts that are required for the condition to be true, each with its path.
     pub(crate) fn required(&self) -> &[Required] {
         &self.required
     }
@@ -131,8 +131,7 @@ impl Condition {
         !self.comparisons.is_empty()
     }
 
-    /// Returns a path by its number, and the texts that the condition is false without: where none of them stands
-    /// there, it is false.
+    /// Returns the number of a path, and the texts of which one must be there for the condition to be true.
     pub(crate) fn compared_texts(&self) -> Option<(usize, Vec<&str>)> {
         self.comparisons.iter().find_map(Comparison::texts)
     }
@@ -143,7 +142,7 @@ impl Condition {
         let mut compared = Ok(true);
         for comparison in &self.comparisons {
             match comparison.holds(environment) {
-                // One false conjunct makes the whole false, whatever the others are.
+                // One false conjunct makes the whole condition false.
                 Some(Ok(false)) => return Ok(false),
                 Some(Ok(true)) => {}
                 Some(Err(error)) => compared = Err(error),
@@ -153,8 +152,8 @@ impl Condition {
         if all { compared } else { self.run(environment) }
     }
 
-    /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in
-    /// their place is not read.
+    /// Returns the truth of the condition while some facts are unknown, or else the facts that would decide it. The
+    /// values in place of unknown facts are not read.
     pub(crate) fn recall(
         &self,
         environment: &Environment<'_>,
@@ -162,14 +161,14 @@ impl Condition {
     ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
         let is_read = |gap: &&&str| {
             let (name, member) = gap.split_once('.').unwrap_or((gap, ""));
-            // A member may be spelled in several ways, so its name counts wherever it stands.
+            // A member may be spelled in several ways, so any occurrence of its name counts.
             self.reads(&[name]).is_some() && self.source.contains(member)
         };
         let needed: Vec<&'static str> = gaps.iter().filter(is_read).copied().collect();
         if needed.is_empty() {
             return Ok(self.evaluate(environment));
         }
-        // One false conjunct makes the whole false, whatever the others are.
+        // One false conjunct makes the whole condition false.
         let is_false = |comparison: &Comparison| {
             comparison.is_known(environment, gaps)
                 && comparison.holds(environment) == Some(Ok(false))
@@ -273,7 +272,7 @@ fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
     first.map(remark).into_iter().collect()
 }
 
-/// Returns `true` if a single `=` stands at this byte, as programming languages assign a value.
+/// Returns `true` if a single `=` is at this byte, as in an assignment.
 fn is_assignment(source: &str, at: usize) -> bool {
     let (before, rest) = source.split_at_checked(at).unwrap_or((source, ""));
     rest.starts_with('=') && !rest.starts_with("==") && !before.ends_with(['=', '!', '<', '>'])
