@@ -513,7 +513,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The reference: a list of the accepted actions, from which everything is computed anew each time.
+/// The reference: a list of the accepted actions, from which everything is computed again each time.
 #[derive(Default)]
 struct Reference {
     votes: Vec<(String, u8)>,

@@ -253,7 +253,7 @@ fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_colle
         "{handed:?}"
     );
     accept(gateway, asked.question["id"].as_str().unwrap(), "meanwhile");
-    // Another person who makes the same call is asked anew.
+    // Another person who makes the same call gets a new question.
     let bob = issuer.sign(&claims(&issuer, at, "bob", 300));
     let bobs = calling(at, &bob, &open(at, &bob));
     let anew = gateway.wait_for(1);

@@ -69,7 +69,7 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
     bob.click("[data-act=review]").await;
     bob.at("dl.review").await;
     assert_eq!(bob.text("[data-act=accept]").await, "Enter these answers");
-    // The focus is on a control that is shown anew, and is not lost.
+    // The focus is on a control that is replaced, and is not lost.
     ada.run("document.querySelector('details.course summary').focus()")
         .await;
     bob.click("[data-act=accept]").await;

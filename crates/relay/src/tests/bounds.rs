@@ -469,7 +469,7 @@ fn with_unknown(count: usize, size: usize) -> Value {
     params
 }
 
-/// For a client of another era they are written anew.
+/// For a client of another era they are rewritten.
 #[test]
 fn members_that_the_protocol_does_not_name_are_bounded_and_go_on_together() {
     let server = Revision::V2025_11_25;

@@ -457,7 +457,7 @@ fn a_call_that_its_client_left_makes_room_for_one_that_is_waited_for() {
     ends(&mut world, 12);
     assert_eq!(started(&mut world), [14]);
     ends(&mut world, 14);
-    // It starts anew.
+    // It starts again.
     call(&mut world, 13, "deploy");
     assert_eq!(started(&mut world), [13]);
     ends(&mut world, 13);

@@ -369,7 +369,7 @@ async fn every_bit_of_a_state_counts() {
         let forged = retry.clone().with_request_state(flipped.clone());
         match once(&client, &forged).await {
             Err(error) => assert_eq!(error.code.0, -32602, "{flipped}: {error:?}"),
-            // With another prefix the state belongs to a handler that asks by hand: the question is asked anew.
+            // With another prefix the state belongs to a handler that asks by hand: the question is asked again.
             Ok(response) => {
                 assert!(bit / 8 < 4, "{flipped}");
                 required(response);

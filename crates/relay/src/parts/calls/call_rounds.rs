@@ -131,12 +131,12 @@ impl CallRounds {
         answered.sum::<usize>() + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
     }
 
-    /// Returns the answers in a retry to its questions, which are asked anew.
+    /// Returns the answers in a retry to its questions, which are asked again.
     pub(crate) fn retry_answers(&self) -> Option<&RetryAnswers> {
         self.retry_answers.as_ref()
     }
 
-    /// Sets the answers in a retry to its questions, which are asked anew.
+    /// Sets the answers in a retry to its questions, which are asked again.
     pub(crate) fn set_retry_answers(&mut self, answers: Option<RetryAnswers>) {
         self.retry_answers = answers;
     }
