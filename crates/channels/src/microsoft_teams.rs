@@ -1,4 +1,5 @@
-//! Microsoft Teams: an adaptive card with a link, posted to a workflow's URL. Cards cannot be changed; an end is a second card.
+//! Microsoft Teams: an adaptive card with a link, posted to a workflow's URL. Cards cannot be changed; an end is a
+//! second card.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

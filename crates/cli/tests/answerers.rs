@@ -1,5 +1,5 @@
-//! Responders that answer at once beside the inbox: a program of the operator's, and the person at the terminal while stdin and
-//! stdout carry the protocol. The program is a real one; the terminal is a real pseudo-terminal.
+//! Responders that answer immediately beside the inbox: the operator's program, and the person at the terminal while
+//! stdin and stdout carry the protocol. The program is a real one; the terminal is a real pseudo-terminal.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const SERVER: [&str; 2] = [PROGRAM, "demo-server"];
 
-/// A shell script of the operator's.
+/// Writes a shell script for the operator.
 fn script(folder: &Path, lines: &str) -> PathBuf {
     let path = folder.join("answer it.sh");
     fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
@@ -22,7 +22,7 @@ fn script(folder: &Path, lines: &str) -> PathBuf {
     path
 }
 
-/// A client that cannot ask, before a gateway whose questions go to this program.
+/// Starts a client that cannot be asked, before a gateway whose questions go to this program.
 fn asked_by(folder: &Path, lines: &str, more: &[&str]) -> Raw {
     let command = format!("'{}' --for team", script(folder, lines).display());
     let mut options = vec!["--answer-with", "command", "--answer-command", &command];
@@ -45,7 +45,7 @@ fn a_program_answers() {
     let done = raw.result(2);
     assert!(text(&done).contains("staging"), "{done}");
     let asked: Value = serde_json::from_str(&fs::read_to_string(&note).unwrap()).unwrap();
-    // A server that was not named is known by its command and by the name that it reports.
+    // A server without a configured name is known by its command and by the name that it reports.
     assert_eq!(
         (&asked["mode"], &asked["claimed"]),
         (&json!("form"), &json!("mcp-elicit-demo"))
@@ -71,7 +71,7 @@ fn a_program_declines_for_its_person() {
     assert_eq!(ended[0]["phase"], "declined", "{ended:?} {done}");
 }
 
-/// A program that fails, or whose answer the form refuses, has not acted: the question stays in the inbox.
+/// A program that fails, or whose answer the form rejects, has no effect: the question stays in the inbox.
 #[test]
 fn a_program_that_fails_leaves_the_question_to_the_inbox() {
     for lines in [
@@ -95,7 +95,7 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
     }
 }
 
-/// Without an inbox there is nobody else: the server is told that nobody could be asked, which is not a decline.
+/// Without an inbox, no one else can answer: the server gets an error, which is not a decline.
 #[test]
 fn a_program_that_fails_alone_fails_the_question() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ mod at_a_terminal {
         terminal.press("\r");
         let done: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
         assert!(text(&done).contains("staging"), "{done}");
-        // The end of its stdin is the end of the gateway.
+        // The gateway ends when its stdin does.
         drop(stdin);
         assert!(terminal.ended_well());
     }
@@ -219,7 +219,7 @@ mod at_a_terminal {
         terminal.press_for("\x12", "Decline this and every later question");
         terminal.press("y");
         assert!(text(&result(2)).contains("declined"));
-        // Nobody presses a key for these.
+        // No key is pressed for these.
         for (id, tool) in [(3, "deploy"), (4, "plan-trip")] {
             send(call(id, tool));
             let done = result(id);
@@ -271,7 +271,7 @@ mod at_a_terminal {
                 assert!(killed.unwrap().success());
                 terminal.ended();
                 assert!(terminal.is_given_back(), "{options} {signal}");
-                // Nothing that the signal did is an answer.
+                // The signal must not have caused an answer.
                 let rest: Vec<_> = answers.map_while(Result::ok).collect();
                 let said = read_to_string(folder.path().join("said")).unwrap();
                 assert!(!rest.join("\n").contains("declined"), "{rest:?} {said}");
@@ -279,7 +279,7 @@ mod at_a_terminal {
         }
     }
 
-    /// Without a terminal the gateway says so at its start, and not when somebody is waiting.
+    /// Without a terminal, the gateway reports it at its start, not when a question comes.
     #[test]
     fn no_terminal_is_told_at_once() {
         let folder = tempfile::tempdir().unwrap();

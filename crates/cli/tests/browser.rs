@@ -1,4 +1,4 @@
-//! `call --browser` and `demo --browser`: a person answers on a page in a real Chromium, and the call goes on.
+//! `call --browser` and `demo --browser`: a person answers on a page in a real Chromium, and the call continues.
 #![cfg(unix)]
 
 use std::process::Stdio;
@@ -18,7 +18,7 @@ struct Asking {
     heard: Vec<String>,
 }
 
-/// The rest that is kept.
+/// The output, kept for the end.
 struct Ended {
     code: Option<i32>,
     events: Vec<Value>,
@@ -27,7 +27,7 @@ struct Ended {
 }
 
 impl Asking {
-    /// Starts it without a way to open a browser by itself, so that the link stays for the test to open.
+    /// Starts the program without a way to open a browser, so that the test opens the link.
     fn start(args: &[&str]) -> Self {
         let mut child = Command::new(ME)
             .args(args)
@@ -139,12 +139,12 @@ async fn an_answer_on_the_page_lets_the_call_go_on_in_every_revision() {
         page.fill("#f1", "release 7").await;
         send(&page).await;
         page.shows("The answer was handed to").await;
-        // Production asks once more, in a tab of its own.
+        // Production asks again, in its own tab.
         page.open(&asking.link().await).await;
         page.shows("Deploy to production?").await;
         page.click("[name=f0][value='0']").await;
         send(&page).await;
-        // The pages go with the process, but not before this one was seen, with its style.
+        // The pages end with the process, but not before this one was shown, with its style.
         page.shows("You can close this page").await;
         let style = "return getComputedStyle(document.querySelector('.notice')).display";
         assert_ne!(page.run(style).await, json!("block"), "no style came");
@@ -307,7 +307,7 @@ async fn of_two_tabs_one_answers_and_a_question_that_is_taken_back_says_so() {
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     assert!(ended.answers().is_empty());
 
-    // Killed without a word, it cannot say so; the page can.
+    // A killed process cannot tell the page, but the page notices.
     let mut asking = Asking::call(&["deploy"]);
     page.open(&asking.link().await).await;
     page.at("[data-act=decline]").await;

@@ -1,4 +1,4 @@
-//! `call` and `demo` as a script sees them: events, exit codes, what is left behind.
+//! `call` and `demo` as a script sees them: events, exit codes, and files left behind.
 
 mod sandbox;
 
@@ -109,7 +109,7 @@ fn an_error_of_the_server_after_a_no_is_no_error_either() {
         "{}",
         run.stderr
     );
-    // An error that comes after a yes is an error.
+    // An error after a yes is an error.
     let answers = ["go", "--accept-defaults", "--", "/bin/sh", "-c", &script];
     let run = call(&answers);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
@@ -314,7 +314,7 @@ fn nothing_of_the_server_is_left_behind() {
     }
 }
 
-/// A person who presses Ctrl-C while the question waits.
+/// A person presses Ctrl-C while the question waits.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_tells_the_server_and_ends_it() {
@@ -323,7 +323,7 @@ fn an_interrupt_tells_the_server_and_ends_it() {
 
     let files = sandbox::Files::new(&[]);
     let log = files.path("heard");
-    // What the server hears goes through `tee`, so that the test can read it after the end.
+    // The server's input goes through `tee`, so that the test can read it after the end.
     let script = format!("tee '{log}' | '{ME}' demo-server");
     let mut child = Command::new(ME)
         .args([
@@ -341,7 +341,7 @@ fn an_interrupt_tells_the_server_and_ends_it() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    // Held open: waiting for the child would close it, and the end of input is another end than an interrupt.
+    // Kept open: waiting for the child would close it, and the end of input differs from an interrupt.
     let _stdin = child.stdin.take().expect("stdin is piped");
     let mut stderr = child.stderr.take().expect("stderr is piped");
     let mut said = Vec::new();
@@ -431,7 +431,7 @@ mod exit_codes {
     const SERVER_FAILS: &str =
         r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"no luck"}}'; read end"#;
 
-    /// A question with these params, and then what follows.
+    /// Returns the script that asks a question with these params and then runs `then`.
     fn asks(params: &str, then: &str) -> String {
         format!(
             r#"echo '{{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{params}}}'; read answer; {then}"#
@@ -443,7 +443,7 @@ mod exit_codes {
         asks(params, then)
     }
 
-    /// The exit code of a call of a server that does this, and what was said.
+    /// Checks the exit code and the messages of a call of a server with this script.
     #[track_caller]
     fn ends(options: &[&str], then: &str, code: i32, said: &str) {
         let script = scripted(then);

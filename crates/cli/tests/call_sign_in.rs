@@ -1,7 +1,7 @@
-//! `call --sign-in` at a server that takes tokens of a real OpenID provider only: a person goes through the provider's pages
-//! step by step, and the tokens serve later calls.
+//! `call --sign-in` at a server that accepts only tokens of a real OpenID provider: a person goes through the
+//! provider's pages step by step, and later calls reuse the tokens.
 //!
-//! Without node the tests say so loudly and test nothing.
+//! Without node, the tests report a skip and test nothing.
 #![expect(
     clippy::unwrap_used,
     reason = "a test ends where something is not there"
@@ -52,17 +52,17 @@ impl ServerHandler for Calendar {
     }
 }
 
-/// The server, and every token that let somebody in.
+/// The server, and every token that it accepted.
 struct Served {
     url: String,
     tokens: Arc<Mutex<Vec<String>>>,
-    /// `true` while no token is taken.
+    /// `true` while no token is accepted.
     is_shut: Arc<AtomicBool>,
-    /// `true` while a tool is called with the scope `calendar.write` only.
+    /// `true` while a tool call requires the scope `calendar.write`.
     wants_more: Arc<AtomicBool>,
 }
 
-/// Serves the calendar to those whose token the provider knows.
+/// Serves the calendar to clients whose token the provider knows.
 async fn serve(provider: &Listening) -> Served {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -125,7 +125,7 @@ async fn serve(provider: &Listening) -> Served {
     }
 }
 
-/// The scopes of a token, where the provider knows it.
+/// Returns the scopes of a token, if the provider knows it.
 async fn scopes_of(issuer: &str, token: &str) -> Option<String> {
     let asked = reqwest::Client::new()
         .post(format!("{issuer}/token/introspection"))
@@ -160,7 +160,7 @@ fn call(served: &Served, state: &Path, more: &[&str]) -> Called {
         .arg("--state")
         .arg(state)
         .args(more)
-        // No browser is to be found from here.
+        // No browser can be found from here.
         .env("PATH", "/nonexistent")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -176,7 +176,7 @@ fn call(served: &Served, state: &Path, more: &[&str]) -> Called {
 }
 
 impl Called {
-    /// The link to the provider, and where the provider sends the browser back to.
+    /// Returns the link to the provider, and the address to which the provider redirects.
     fn link(&mut self) -> (String, String) {
         loop {
             let mut line = String::new();
@@ -203,7 +203,7 @@ impl Called {
         }
     }
 
-    /// The exit code, stdout and stderr.
+    /// Returns the exit code, stdout and stderr.
     fn ended(mut self) -> (Option<i32>, String, String) {
         self.stderr.read_to_string(&mut self.said).unwrap();
         let mut stdout = String::new();
@@ -244,7 +244,7 @@ async fn a_person_signs_in_once_and_later_calls_are_let_in() {
     let (link, back) = tokio::task::block_in_place(|| called.link());
     assert!(back.starts_with("http://127.0.0.1:"), "{back}");
 
-    // A page that guesses gets nothing, and the sign-in goes on.
+    // A page that guesses has no effect, and the sign-in continues.
     let guess = walker.get(&format!("{back}?code=x&state=y")).await;
     assert_eq!(guess.status, StatusCode::BAD_REQUEST);
     let page = walker.get(&link).await;
@@ -273,7 +273,7 @@ async fn a_person_signs_in_once_and_later_calls_are_let_in() {
     }
     assert!(std::fs::read_to_string(&kept[0]).unwrap().contains(&first));
 
-    // Tokens last 20 seconds, which is too near to their end: the second call refreshes them, and asks nobody.
+    // Tokens last 20 seconds, which counts as almost expired: the second call refreshes them without a person.
     let (code, stdout, again) = call_alone(&served, state.path()).await;
     assert_eq!(
         (code, &*stdout),
@@ -341,7 +341,7 @@ async fn a_client_that_is_registered_already_signs_in_by_its_id() {
     );
 }
 
-/// Goes through the provider's pages until the call has what it wants.
+/// Goes through the provider's pages until the call continues.
 async fn agree_to(called: &mut Called, walker: &mut HttpBrowser) -> String {
     let (link, back) = tokio::task::block_in_place(|| called.link());
     let page = walker.get(&link).await;
@@ -350,7 +350,7 @@ async fn agree_to(called: &mut Called, walker: &mut HttpBrowser) -> String {
     link
 }
 
-/// The server's tokens of a first call.
+/// Makes a first call that signs in.
 async fn signed_in(served: &Served, walker: &mut HttpBrowser, state: &Path) {
     let mut called = call(served, state, &["--scope", "calendar.read"]);
     agree_to(&mut called, walker).await;
@@ -422,7 +422,7 @@ async fn a_server_that_wants_another_scope_for_one_tool_gets_it() {
         "{stderr}"
     );
 
-    // The next call has it already.
+    // The next call has the scope already.
     let (code, _, stderr) = call_alone(&served, state.path()).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!stderr.contains("sign in here"), "{stderr}");

@@ -1,5 +1,5 @@
-//! `call` as a client for everything that a server has, with headers, an environment and modes of a person's choice;
-//! and what it says where something is wrong.
+//! `call` as a client for everything that a server offers, with headers, an environment and modes of a person's choice;
+//! and its messages if something is wrong.
 
 mod sandbox;
 
@@ -116,7 +116,7 @@ impl ServerHandler for Shelf {
     }
 }
 
-/// The server over HTTP; what it heard in the header `x-key`.
+/// The server over HTTP, and the values of the header `x-key` that it received.
 struct Served {
     url: String,
     keys: Arc<Mutex<Vec<String>>>,
@@ -247,7 +247,7 @@ fn headers_go_with_every_request_and_their_values_are_not_told() {
         heard.len() >= 2 && heard.iter().all(|key| key == "hunter2"),
         "{heard:?}"
     );
-    // `house` runs with an empty environment but for COLUMNS.
+    // `house` runs with an environment that contains only COLUMNS.
     let run = call(&[&to[..], &["--header-env", "X-Key=COLUMNS"]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let heard = std::mem::take(&mut *served.keys.lock().expect("a lock"));

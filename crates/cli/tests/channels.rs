@@ -19,7 +19,7 @@ use mcp_elicit_testkit::peers::free_port;
 use raw::{PATIENCE, PROGRAM, Raw};
 use serde_json::{Value, json};
 
-/// A receiver of webhooks that is gone (410) until it is back.
+/// A receiver of webhooks that responds with 410 until it is back.
 struct Receiver {
     url: String,
     is_back: Arc<AtomicBool>,
@@ -83,7 +83,7 @@ fn gateway(folder: &Path, hook: &str, smtp: u16) -> Raw {
     gateway_until(folder, hook, smtp, "3s")
 }
 
-/// A gateway whose questions have this deadline.
+/// Starts a gateway whose questions have this deadline.
 fn gateway_until(folder: &Path, hook: &str, smtp: u16, deadline: &str) -> Raw {
     let file = folder.join("gateway.toml");
     let secret = folder.join("secret");
@@ -122,7 +122,7 @@ events = ["question.asked"]
     client
 }
 
-/// `mcp-elicit channels ..`; its exit code and output.
+/// Runs `mcp-elicit channels ..`. Returns its exit code and output.
 fn channels(state: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let done = raw::command(state, &[&["channels"], words].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -136,7 +136,7 @@ fn failed(state: &Path) -> Vec<Value> {
     lines.map(Result::unwrap).collect()
 }
 
-/// Waits until as many messages have failed.
+/// Waits until this number of messages has failed.
 fn wait_for_failed(state: &Path, count: usize) -> Vec<Value> {
     for _ in 0..600 {
         let found = failed(state);
@@ -159,7 +159,7 @@ fn messages_that_failed_are_listed_and_sent_again() {
     let receiver = Receiver::start();
     let mut client = gateway(folder.path(), &receiver.url, free_port());
     client.call(2, "deploy", &json!({}));
-    // The receiver refuses, and no mail server answers before the question is over.
+    // The receiver refuses, and no mail server responds before the question has ended.
     let messages = wait_for_failed(&state, 2);
     let of = |channel: &str| {
         let found = messages
@@ -222,7 +222,7 @@ fn messages_that_failed_are_listed_and_sent_again() {
     assert!(said.contains(words) && !said.contains("queued"), "{said}");
     let skipped: Value = serde_json::from_str(&queued).unwrap();
     assert_eq!(skipped, json!({"id": mail["id"], "queued": false}));
-    // The gateway takes it off the list.
+    // The gateway removes it from the list.
     wait_for_failed(&state, 0);
     let (code, _, said) = channels(&state, &["failed"]);
     assert_eq!(code, Some(0));
@@ -244,7 +244,7 @@ fn messages_that_are_tried_again_are_listed_and_counted_beside_those_that_failed
     let receiver = Receiver::start();
     let mut client = gateway_until(folder.path(), &receiver.url, free_port(), "1h");
     client.call(2, "deploy", &json!({}));
-    // The receiver refuses for good; no mail server answers.
+    // The receiver refuses permanently; no mail server responds.
     wait_for_failed(&state, 1);
     let waiting = || {
         let (code, lines, said) = channels(&state, &["waiting", "--json"]);
@@ -323,7 +323,7 @@ fn rules_check_reads_the_tables_of_channels_too() {
         check(&format!("{groups}{wrong}")),
         (Some(1), found.to_vec())
     );
-    // Where the rules have mistakes, groups are not looked up; a secret in the text is told once.
+    // If the rules have errors, groups are not looked up; a secret in the text is reported once.
     let literal = slack.replace("{ env = \"A\" }", "\"xoxb\"");
     let found = ["2:10 wrong-type", "5:9 literal-secret"].map(str::to_owned);
     assert_eq!(

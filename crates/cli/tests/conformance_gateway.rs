@@ -1,5 +1,5 @@
-//! The official conformance suite against a server behind the gateway: what the server passes by itself, it passes
-//! behind the gateway, on every revision that both speak. Skips, and says so, where the suite cannot run.
+//! The official conformance suite against a server behind the gateway: the gateway must not break any scenario that the
+//! server passes by itself, on every revision that both support. Reports a skip if the suite cannot run.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod example;
@@ -10,7 +10,7 @@ use mcp_elicit_testkit::peers::{Program, conformance};
 
 use example::{conformance_server, listening};
 
-/// Every scenario of the suite on this revision: its line in the summary, by its name.
+/// Runs every scenario of the suite on this revision. Returns each line of the summary, by the scenario's name.
 fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let suite = suite
@@ -31,15 +31,16 @@ fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, Strin
     summary.lines().filter_map(scenario).collect()
 }
 
-/// Some checks of these scenarios are made of streams only. Where the answer is there at once the gateway gives it as one
-/// JSON body, and the server opens a stream for it: the transport leaves that to either.
+/// Some checks of these scenarios require a stream. The gateway sends an immediate response as one JSON body where the
+/// server opens a stream; the transport allows both.
 const NEEDS_STREAMS: [&str; 2] = ["server-sse-multiple-streams", "server-sse-polling"];
 
-/// So it is with one check of this scenario: it reads the stream of a call whose result is there at once.
+/// One check of this scenario is the same: it reads the stream of a call whose result is immediate.
 const ONE_NEEDS_A_STREAM: (&str, &str) = ("server-stateless", "✗ 27 passed, 1 failed");
 
-/// These scenarios send answers without the `requestState` that came with the question. The gateway refuses that with -32602, as it
-/// refuses a changed state: such answers are to no question that it asked. The suite warns, since a server need not have a state.
+/// These scenarios send answers without the `requestState` that came with the question. The gateway rejects them with
+/// -32602, like a changed state: such answers are to no question that it asked. The suite warns, since a server may
+/// have no state.
 const ANSWERS_WITHOUT_STATE: [&str; 2] = [
     "input-required-result-ignore-extra-params",
     "input-required-result-missing-input-response",

@@ -140,7 +140,7 @@ impl Browser {
         tokio::time::timeout(WITHIN, found).await.unwrap()
     }
 
-    /// Enters answers, and sends them where the review has these words.
+    /// Enters answers, and sends them if the review has these words.
     async fn fill(&mut self, question: &str, fields: &str, words: &str) -> Page {
         let page = self.get(question).await;
         let version = page.after("name=\"version\" value=\"");
@@ -166,7 +166,7 @@ struct Demo(Child);
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // One that has ended is as good.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -189,7 +189,7 @@ fn start() -> (Demo, String) {
         .unwrap();
     let at = line.find("http://").unwrap();
     let inbox = line[at..].trim_end_matches("\u{1b}[0m").to_owned();
-    // What it goes on to say is read, so that it never waits for a reader.
+    // The rest of its output is read, so that it never waits for a reader.
     std::thread::spawn(move || lines.for_each(drop));
     (demo, inbox)
 }
@@ -313,7 +313,7 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
         .output()
         .unwrap();
     assert!(checked.status.success(), "{checked:?}");
-    // What is there is not written over.
+    // Existing files are not overwritten.
     let mut second = Demo(demo());
     assert_eq!(second.0.wait().unwrap().code(), Some(2));
 }
@@ -359,7 +359,7 @@ async fn the_issuer_alone_serves_a_gateway_of_ones_own_and_keeps_its_secret() {
         );
     }
     assert_eq!(secrets[0], secrets[1]);
-    // Whoever reaches it is let in.
+    // Any program that reaches it is let in.
     let open = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .args(["demo", "--issuer", "0.0.0.0:0", "--keep"])
         .arg(folder.path())

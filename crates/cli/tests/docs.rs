@@ -1,11 +1,12 @@
-//! The tests that SECURITY.md and the threat model name are there: a promise without a test is not made.
+//! Checks that the tests named in SECURITY.md and the threat model exist, so that no promise is without a test.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of tests in a text: what stands between backticks and reads like one, with its file before `::` or without.
+/// Returns the names of tests in a text: words between backticks that look like a test's name, with or without its file
+/// before `::`.
 fn named(text: &str) -> BTreeSet<String> {
     let is_name = |name: &str| {
         name.bytes()

@@ -1,5 +1,5 @@
-//! The gateway as a person meets it: a client that cannot ask, a server that asks, the inbox, the answer arriving.
-//! Real processes on both sides; the server is `demo-server` on stdio or HTTP.
+//! The gateway as a person uses it: a client that cannot be asked, a server that asks, the inbox, and an answer that
+//! arrives. Both sides are real processes; the server is `demo-server` on stdio or HTTP.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod raw;
@@ -17,9 +17,9 @@ use serde_json::json;
 const LOOK: Duration = Duration::from_millis(50);
 const LOOKS: usize = 1_200;
 
-/// The only question that waits, as soon as it does.
+/// Returns the only pending question, as soon as there is one.
 fn waiting(raw: &Raw, state: &Path) -> String {
-    // Progress on the call's token says that the question is put.
+    // Progress on the call's token announces the question.
     let told = raw.next();
     assert_eq!(told["method"], "notifications/progress", "{told}");
     let (_, open) = inbox(state, &["list"]);
@@ -63,7 +63,7 @@ fn a_call_is_handed_back_and_resumed() {
     let (_, open) = inbox(state.path(), &["list"]);
     let id = open[0]["id"].as_str().unwrap();
     assert!(inbox(state.path(), &["accept", id, "environment=staging"]).0);
-    // What was answered meanwhile is brought by calling again; the server may still be at it.
+    // An answer given in the meantime is delivered to a repeated call; the server may still be at work.
     let mut tries = 3;
     let done = loop {
         raw.call(tries, "deploy", &json!({}));
@@ -139,7 +139,7 @@ fn an_answer_survives_the_gateway_being_killed() {
     );
 }
 
-/// The client closes its end, as it does when it is stopped, and waits for the gateway to end.
+/// Closes the client's end, as a stopped client does, and waits for the gateway to end.
 fn close(mut raw: Raw) {
     raw.stdin = None;
     raw.child.wait().unwrap();
@@ -168,7 +168,7 @@ fn a_call_that_was_handed_back_goes_on_after_a_normal_close() {
     assert_eq!(ended.len(), 1, "asked once: {ended:?}");
 }
 
-/// Returns how many results are in the record.
+/// Returns the number of results in the record.
 fn kept_results(state: &Path) -> i64 {
     let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
     let count = "SELECT count(*) FROM call";
@@ -251,7 +251,7 @@ fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
     }
 }
 
-/// A gateway or a server over HTTP, and where it serves.
+/// A gateway or a server over HTTP, and its address.
 struct Served {
     child: Child,
     url: String,
@@ -291,7 +291,7 @@ impl Drop for Served {
     }
 }
 
-/// SIGTERM: what is held is handed back with where to answer, the server is ended, and nothing breaks on the way.
+/// On SIGTERM, held calls are handed back with the inbox's address, the server is ended, and nothing fails.
 #[cfg(unix)]
 #[test]
 fn a_stop_hands_back_what_is_held() {

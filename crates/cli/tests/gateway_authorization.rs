@@ -1,5 +1,5 @@
-//! A server over HTTP that wants an authorization, behind the gateway: a client over HTTP hears it as the server said it,
-//! and its own `Authorization` goes on to the server; a client on stdio gets an error that says what is wrong.
+//! A server over HTTP that requires an authorization, behind the gateway: a client over HTTP gets the server's own
+//! response, and its `Authorization` is passed on to the server; a client on stdio gets an error with the reason.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 
-/// A server of each era that takes only requests with this token.
+/// Returns a server of each era that accepts only requests with this token.
 fn guarded() -> Option<Vec<Listening>> {
     let server = peers::node_script("ts2-server.mjs")?.env("TOKEN", "open-sesame");
     let rounds_only = server.clone().with(["--rounds-only"]);
@@ -49,7 +49,7 @@ fn gateway_over(
     (running, url)
 }
 
-/// One POST; the head and the body of what comes back.
+/// Posts a message. Returns the head and the body of the response.
 fn post(at: &str, headers: &[&str], message: &Value) -> (String, String) {
     let (host, path) = at.split_once('/').unwrap();
     let body = message.to_string();
@@ -120,7 +120,7 @@ fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosse
         .output()
         .unwrap();
     let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-    // The server would take the very key, if it came to see it.
+    // The server would accept this key if it ever saw it.
     let server = server.env("TOKEN", &key).listen();
     let shown = format!("Authorization: Bearer {key}");
     let keys = ["--auth", "keys"];
@@ -133,7 +133,7 @@ fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosse
         "{body}"
     );
     drop(gateway);
-    // The operator's token is what the server is shown.
+    // The server gets the operator's token.
     let keys = ["--auth", "keys", "--token-env", "FOR_SERVER"];
     let (_gateway, at) = gateway_over(&state, server.url(), &keys, |program| {
         program.env("FOR_SERVER", &key)
@@ -143,7 +143,7 @@ fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosse
     assert!(body.contains("\"result\""), "{body}");
 }
 
-/// Returns what a client on stdio hears from a gateway in front of this server.
+/// Returns the response to a client on stdio from a gateway in front of this server.
 fn on_stdio(server: &Listening, more: impl FnOnce(Program) -> Program) -> Value {
     let state = tempfile::tempdir().unwrap();
     let program = Program::new(PROGRAM)

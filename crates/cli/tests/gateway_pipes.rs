@@ -1,4 +1,4 @@
-//! The gateway's pipes: a frame is one line whatever the server sends, and a server that reads nothing holds up no end.
+//! The gateway's pipes: every frame is one line, and a server that reads nothing does not delay an end.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 #[path = "raw/mod.rs"]
@@ -48,7 +48,7 @@ fn http_server(answer: Answer) -> String {
     url
 }
 
-/// A question that would be the server's own, were it a frame.
+/// A question that would be the server's own if it were a frame.
 fn hidden() -> Value {
     json!({"jsonrpc": "2.0", "id": "hidden", "method": "elicitation/create", "params": {
         "message": "Your password?", "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}}}})
@@ -107,7 +107,7 @@ fn a_message_of_several_lines_reaches_a_client_on_stdio_as_one_frame() {
     }
 }
 
-/// Servers that hold up their client, and processes that are to end.
+/// Servers that block their client, and processes that have to end.
 #[cfg(unix)]
 mod ends {
     use std::io::{BufRead as _, BufReader, Read as _};
@@ -119,7 +119,8 @@ mod ends {
 
     use super::raw::{PATIENCE, PROGRAM, Raw, gateway};
 
-    /// Reads until it is called, sends refused requests whose ids are long, reads none of the responses, and ends for nobody who
+    /// Reads until it is called, sends illegal requests with long ids, reads none of the responses, and does not end by
+    /// itself.
     /// only asks.
     const FLOODS: &str = r#"
 trap '' TERM HUP INT
@@ -148,7 +149,7 @@ echo flooded >&2
 while :; do sleep 5; done
 "#;
 
-    /// The stderr of a process and of all that it started: it ends with the last of them.
+    /// The stderr of a process and of all its descendants, which ends with the last of them.
     struct Said {
         lines: mpsc::Receiver<String>,
     }
@@ -173,7 +174,7 @@ while :; do sleep 5; done
             }
         }
 
-        /// Waits until nobody is left who could say anything.
+        /// Waits until no process is left that could write.
         fn ended(&self) {
             loop {
                 match self.lines.recv_timeout(PATIENCE) {
@@ -193,7 +194,7 @@ while :; do sleep 5; done
         assert!(sent.success());
     }
 
-    /// Returns `false` where these tests run so that they outlive their terminal (`nohup`): their programs do, too.
+    /// Returns `false` if these tests ignore the hangup signal (`nohup`), as the programs that they start then do too.
     fn hears_hangup() -> bool {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -201,7 +202,7 @@ while :; do sleep 5; done
         ignored.is_none_or(|mask| mask & 1 == 0)
     }
 
-    /// The way in which a gateway on stdio is told to end.
+    /// Checks that a gateway on stdio ends if it is told to in this way.
     fn gateway_ends(script: &str, how: &str) {
         let state = tempfile::tempdir().unwrap();
         let mut command = gateway(
@@ -215,7 +216,7 @@ while :; do sleep 5; done
         raw.initialize("2025-11-25", &json!({}));
         raw.call(2, "t", &json!({}));
         said.wait_for("flooded");
-        // More than a pipe takes.
+        // More than fits into a pipe.
         raw.call(3, "t", &json!({"text": "x".repeat(300_000)}));
         match how {
             "end of input" => drop(raw.stdin.take()),
@@ -261,7 +262,7 @@ while :; do sleep 5; done
         signal(raw.child.id(), "TERM");
         // Its end begins with this.
         raw.result(2);
-        // Signals of one moment count as one: the second is a later one.
+        // Simultaneous signals count as one, so the second comes later.
         let ended = std::thread::spawn(move || said.ended());
         while !ended.is_finished() && raw.child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(100));
@@ -300,7 +301,7 @@ while :; do sleep 5; done
             let session = session.to_owned();
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             post(ready, &session).send().await.unwrap();
-            // Its response is a stream, which is left.
+            // Its response is a stream, which is not read further.
             post(super::raw::call(2, "t", &json!({})), &session)
                 .send()
                 .await
@@ -330,7 +331,7 @@ while :; do sleep 5; done
         assert_eq!(gateway.wait().unwrap().code(), Some(0));
     }
 
-    /// Runs `call` with a server that reads nothing, and tells it to stop like this; returns its exit code and what it said.
+    /// Runs `call` with a server that reads nothing, and stops it in this way. Returns its exit code and output.
     fn call_ends(script: &str, options: &[&str], how: Option<&str>) -> (Option<i32>, String) {
         let state = tempfile::tempdir().unwrap();
         let pings = script

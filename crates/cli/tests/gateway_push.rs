@@ -1,5 +1,5 @@
-//! Web push: the real program with its own configuration, a device that is added over the inbox's own pages, and a stand-in for a push
-//! service that checks the gateway's token and decrypts as a browser does.
+//! Web push: the real program with its own configuration, a device that is added on the inbox's own pages, and a
+//! stand-in for a push service that checks the gateway's token and decrypts as a browser does.
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -21,7 +21,7 @@ use raw::{PROGRAM, Raw};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
-/// A gateway behind a proxy at this machine, which names people.
+/// A gateway behind a proxy on this machine, which names people.
 struct Running {
     client: Raw,
     inbox: String,
@@ -69,7 +69,7 @@ command = ["{PROGRAM}", "demo-server"]
         let inbox = said.split("inbox: ").nth(1).unwrap();
         let inbox = inbox.split(' ').next().unwrap();
         let inbox = inbox.trim_end_matches('/').to_owned();
-        // It is read to its end, so that the gateway never waits for a reader.
+        // The output is read to its end, so that the gateway never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         client.initialize("2025-11-25", &json!({"elicitation": {"form": {}}}));
         Self {
@@ -159,7 +159,7 @@ fn after(page: &str, mark: &str) -> String {
 }
 
 fn client() -> Client {
-    // Another test of this process may have chosen before: it is the same.
+    // Another test of this process may have installed the same provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .no_proxy()
@@ -180,7 +180,7 @@ async fn ask(url: &str) -> Value {
     serde_json::from_str(&reply).unwrap()
 }
 
-/// Waits for as many messages at the push service.
+/// Waits until the push service has this number of messages.
 async fn got(service: &str, count: usize) -> Vec<Value> {
     for _ in 0..3_000 {
         let got = ask(&format!("{service}/got")).await;
@@ -213,7 +213,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     let account = ada.get("/account").await.text().await.unwrap();
     let public_key = after(&account, "data-key=\"");
     let subscription = ask(&format!("{url}/subscription")).await;
-    // The gateway sends to push services only, whoever asks for it.
+    // The gateway sends to push services only, even if a person asks for another host.
     let mut inside = subscription.clone();
     for elsewhere in [
         "https://169.254.169.254/latest",
@@ -225,7 +225,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
         assert_eq!(ada.add(&inside).await.status(), 422, "{elsewhere}");
     }
     assert_eq!(ada.add(&subscription).await.status(), 204);
-    // Bob's browser is gone from its push service.
+    // Bob's browser is no longer known to its push service.
     let mut bob = Browser::enter(&gateway, "bob").await;
     let mut gone = ask(&format!("{url}/subscription")).await;
     gone["endpoint"] = format!("{url}/gone").into();
@@ -240,7 +240,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     assert_eq!(messages[0]["key"], public_key.as_str());
     assert_eq!(messages[0]["claims"]["sub"], "mailto:gateway@example.com");
     assert_eq!(first["kind"], "question.asked");
-    // The rule reveals the server's name and no more.
+    // The rule reveals only the server's name.
     let title = first["title"].as_str().unwrap();
     assert!(title.contains("demo") && first["body"] == "", "{first}");
     assert!(!first.to_string().contains("deploy"), "{first}");
@@ -255,7 +255,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
         cookies: cookies.to_owned(),
     };
     let (ada, bob) = (again("ada", &ada_cookies), again("bob", &bob_cookies));
-    // The device that is gone is on no list any more.
+    // The removed device is no longer on any list.
     loop {
         let page = bob.get("/account").await.text().await.unwrap();
         if !page.contains("data-device") {
@@ -263,7 +263,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The page of the question tells who was told, and who was not.
+    // The page of the question shows who was notified, and who was not.
     let told = [
         "Notified through a browser notification: ada",
         "Could not be notified through a browser notification (address-gone): bob",
@@ -287,7 +287,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
             && audit.contains("by push service"),
         "{audit}"
     );
-    // The end takes the place of the first message.
+    // The end replaces the first message.
     let form = format!("csrf={}&drop=yes", after(&page, "name=\"csrf\" value=\""));
     let kind = "application/x-www-form-urlencoded";
     let declined = ada.post(&format!("{path}/decline"), kind, form).await;
@@ -296,7 +296,7 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     assert_eq!(messages[0]["topic"], messages[1]["topic"]);
     assert_eq!(content(&messages[1])["kind"], "question.declined");
 
-    // Logged out, the device is told of nothing.
+    // After the logout, the device gets no message.
     let page = ada.get("/account").await.text().await.unwrap();
     let form = format!("csrf={}", after(&page, "name=\"csrf\" value=\""));
     assert_eq!(ada.post("/logout", kind, form).await.status(), 303);

@@ -1,5 +1,5 @@
-//! Rules in force: the real program with its own configuration, a real server, and people who act as another gateway's pages would,
-//! through the same record.
+//! Rules in force: the real program with its own configuration, a real server, and people who act through the same
+//! record, as another gateway's pages would.
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -60,15 +60,15 @@ name = "no-links"
 refuse-modes = ["url"]
 "#;
 
-/// A gateway with a configuration of its own, in front of the demo server.
+/// A gateway with its own configuration, in front of the demo server.
 struct Running {
     client: Raw,
     file: PathBuf,
     state: PathBuf,
-    /// Both are in it.
+    /// The folder of both.
     folder: tempfile::TempDir,
     said: mpsc::Receiver<String>,
-    /// Host and port for callers over HTTP, once it has said so.
+    /// Host and port for callers over HTTP, once reported.
     at: RefCell<Option<String>>,
 }
 
@@ -79,7 +79,7 @@ impl Running {
         Self::start_in(folder)
     }
 
-    /// The same gateway, ended and started again.
+    /// Ends the gateway and starts it again.
     fn again(self) -> Self {
         let Self { client, folder, .. } = self;
         drop(client);
@@ -119,7 +119,7 @@ impl Running {
         }
     }
 
-    /// Waits until the gateway has said this, and returns the line.
+    /// Waits for output with these words, and returns the line.
     fn wait_to_say(&self, words: &str) -> String {
         loop {
             let line = self.said.recv_timeout(PATIENCE).unwrap();
@@ -135,7 +135,7 @@ impl Running {
         assert!(done.success());
     }
 
-    /// Another gateway over the same record.
+    /// Opens another gateway over the same record.
     async fn beside(&self) -> Beside {
         let folder = StateFolder::open(&self.state).unwrap();
         let keys = folder.key_files().open().await.unwrap();
@@ -232,7 +232,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
         beside.0.arguments(&approval).unwrap().as_deref(),
         Some(r#"{"why":"friday"}"#)
     );
-    // The owner of the folder is not among those who are asked, and neither is a stranger.
+    // The owner of the folder is not among the people who are asked.
     let (accepted, _) = raw::inbox(&gateway.state, &["answer", &approval.id, "--accept"]);
     assert!(
         !accepted,
@@ -251,7 +251,7 @@ async fn two_people_approve_a_call_and_one_of_them_answers_what_its_server_asks(
         .act(&approval, "bob", TeamAct::Confirm { digest })
         .await;
     assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
-    // Only now the server is called; its own question goes to people too, though the client could show it.
+    // The server is called only now. Its own question goes to people too, although the client could show it.
     let asked = loop {
         let row = beside.open().await;
         if row.id != approval.id {
@@ -335,7 +335,7 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
     gateway.client.call(4, "profile", &json!({}));
     assert!(text(&gateway.client.result(4)).contains("`never`"));
 
-    // With the cause: which of many it is, the owner of the file cannot guess.
+    // The cause is given, since there are many possible ones.
     std::fs::remove_file(&gateway.file).unwrap();
     gateway.hang_up();
     let said = gateway.wait_to_say("the file was not applied");
@@ -358,7 +358,7 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
     assert_eq!(audit.matches("rules-loaded").count(), 2, "{audit}");
 }
 
-/// Puts this before everything in the file.
+/// Inserts this at the start of the file.
 fn prepend(file: &Path, top: &str) {
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, format!("{top}{text}")).unwrap();
@@ -414,7 +414,7 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
         write(&gateway.file, &format!("{CLOSED}{tables}"));
         prepend(&gateway.file, top);
         gateway.hang_up();
-        // The first word: nothing is said of settings that are not those of this gateway.
+        // The first line: nothing is reported about settings that do not belong to this gateway.
         let said = gateway.said.recv_timeout(PATIENCE).unwrap();
         assert!(
             said.contains("the file was not applied") && said.contains(named),
@@ -446,7 +446,7 @@ edit = ["/name"]
 good-for = "10m"
 "#;
 
-/// Waits until the audit has this, and returns all of it.
+/// Waits until the audit has this event, and returns all entries.
 fn audit_with(state: &Path, event: &str) -> Vec<Value> {
     for _ in 0..1_000 {
         let audit = raw::command(state, &["audit", "--json"]);
@@ -475,7 +475,7 @@ async fn an_approval_that_is_good_for_a_while_survives_a_restart_and_serves_that
     gateway.client.call(2, "delete_backup", &first);
     let beside = gateway.beside().await;
     let approval = beside.open().await;
-    // The client never listed the tools: the gateway asked for them, and so an argument can be changed.
+    // The client never listed the tools: the gateway did, so an argument can be changed.
     let acted = beside
         .fill(&approval, "ada", json!({"/name": "2026-11-08"}))
         .await;
@@ -505,7 +505,7 @@ async fn an_approval_that_is_good_for_a_while_survives_a_restart_and_serves_that
     );
     assert!(!json!(audit).to_string().contains("2026-11-0"), "no value");
 
-    // Any other argument asks, and so does the same call once the rule is another.
+    // Any other argument is asked about again, and so is the same call after a change of the rule.
     let beside = gateway.beside().await;
     gateway
         .client
@@ -559,14 +559,14 @@ impl OverHttp {
         http::post(&self.at, "/mcp/backups", Some(&self.key), session, body)
     }
 
-    /// Makes a call, and returns its result once it is there.
+    /// Makes a call, and returns its result as soon as it exists.
     fn call(self, arguments: &Value) -> tokio::task::JoinHandle<Value> {
         let call = raw::call(7, "delete_backup", arguments);
         tokio::task::spawn_blocking(move || self.post(&call).response())
     }
 }
 
-/// A key for callers.
+/// Creates a key for callers.
 fn key(gateway: &Running) -> String {
     let words = ["tokens", "make", "test", "--scope", "call", "--json"];
     let made = raw::command(&gateway.state, &words);
@@ -575,7 +575,7 @@ fn key(gateway: &Running) -> String {
 }
 
 impl Running {
-    /// A gateway for callers over HTTP, which have keys.
+    /// Starts a gateway for callers over HTTP with keys.
     fn start_http(rules: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
@@ -586,7 +586,7 @@ impl Running {
         Self::run_in(folder)
     }
 
-    /// Host and port for callers.
+    /// Returns host and port for callers.
     fn serving(&self) -> String {
         if let Some(at) = self.at.borrow().as_ref() {
             return at.clone();
@@ -622,7 +622,7 @@ async fn a_client_over_http_gets_what_people_approved() {
     assert_eq!(text(&done), "deleted the backup of 2026-11-01", "{done}");
     let note = &done["result"]["_meta"]["mcp-elicit/approval"];
     assert_eq!(note, &json!({"rule": "deletions", "edited": []}));
-    // The next one is asked about again, in whatever session.
+    // The next call is asked about again, in any session.
     let waits = OverHttp::open(&gateway, &key).call(&json!({"name": "2026-11-01"}));
     let again = beside.open().await;
     assert_ne!(again.id, approval.id);
@@ -688,7 +688,7 @@ async fn an_approval_is_good_for_later_sessions_of_the_same_key_and_for_no_other
     assert_eq!(waits.await.unwrap()["result"]["isError"], true);
 }
 
-/// Other rules than those that were in force.
+/// A different set of rules.
 const OTHER_RULES: &str = r#"
 [people.ada]
 mail = "ada@example.com"
@@ -789,7 +789,7 @@ async fn rules_are_tried_on_what_the_audit_has_seen() {
     audit_with(&gateway.state, "declined");
 
     let said = lines(&[]);
-    // Now they are erased, and nobody guesses them.
+    // They are erased now, and are not guessed.
     let approval = of(&said, "approval", "deploy");
     assert_eq!(
         [&approval["now"], &approval["certain"], &approval["missing"]],
@@ -905,7 +905,7 @@ async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_f
         assert!(said.contains(why), "{said}");
         let audit = raw::command(&other, &["audit"]);
         let said = String::from_utf8(audit.stderr).unwrap();
-        // A gateway that is starting has made the file, and written nothing.
+        // A gateway that is starting has created the file, and written nothing.
         let (code, why) = if bytes.is_empty() {
             (0, "no events yet")
         } else {
@@ -919,7 +919,7 @@ async fn rules_are_not_tried_on_a_damaged_record_without_a_word_nor_on_another_f
     }
 }
 
-/// A call of 2026-07-28, whose questions its own client answers where no rule says otherwise.
+/// Returns a call of 2026-07-28, whose questions its own client answers unless a rule says otherwise.
 fn rounds_call(id: u64) -> Value {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -953,7 +953,7 @@ ask = { group = "ops" }
     let round = gateway.client.result(2);
     let target = &round["result"]["inputRequests"]["target"];
     assert_eq!(target["method"], "elicitation/create", "{round}");
-    // The second question is for others. The client has no say in it, whatever it brings.
+    // The second question is for other people. The client cannot answer it, even if it tries.
     let mut retry = rounds_call(3);
     retry["params"]["requestState"] = round["result"]["requestState"].clone();
     retry["params"]["inputResponses"] = json!({
@@ -996,8 +996,8 @@ ask = { group = "ops" }
     assert_eq!(granted.count(), 1);
 }
 
-/// A server of both eras, which decides by each request whether it asks in its result, as a task, or pushes its question. It refuses a
-/// `clientInfo` that is none.
+/// A server of both eras, which decides for each request whether it asks in its result, as a task, or by pushing. It
+/// rejects an illegal `clientInfo`.
 const OF_BOTH_ERAS: &str = r#"
 while read -r line; do
   id=$(printf "%s" "$line" | sed "s/.*\"id\":\([^,}]*\).*/\1/")
@@ -1022,7 +1022,7 @@ tool = "deploy_task"
 ask = { group = "ops", need = 2 }
 "#;
 
-/// `_meta` of a request of 2026-07-28, of a client with this `clientInfo`.
+/// Returns `_meta` of a request of 2026-07-28 from a client with this `clientInfo`.
 fn own_words(info: &Value) -> Value {
     json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": info,
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}})

@@ -1,5 +1,5 @@
-//! Answers in Slack: the real program with its own configuration, a real server, and a stand-in for Slack that signs with Slack's own
-//! library and checks each message with its models.
+//! Answers in Slack: the real program with its own configuration, a real server, and a stand-in for Slack that signs
+//! with Slack's own library and checks each message with its models.
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -50,12 +50,12 @@ struct Workspace(Listening);
 impl Workspace {
     fn start() -> Option<Self> {
         let script = peers::channel_script("slack.py")?;
-        // Another test of this process may have been first.
+        // Another test of this process may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Some(Self(script.env("SIGNING_SECRET", SIGNING_SECRET).listen()))
     }
 
-    /// Returns the table of a gateway that speaks to it.
+    /// Returns the configuration table of a gateway that uses the workspace.
     fn table(&self) -> String {
         format!(
             "[channels.slack]\ntoken = {{ env = \"SLACK_TOKEN\" }}\nsigning-secret = {{ env = \"SLACK_SIGNING\" }}\n\
@@ -75,7 +75,7 @@ impl Workspace {
         serde_json::from_str(&reply).unwrap()
     }
 
-    /// Waits for as many calls of this method, and returns them.
+    /// Waits for this number of calls of the method, and returns them.
     async fn calls(&self, method: &str, count: usize) -> Vec<Value> {
         let mut got = Value::Null;
         for _ in 0..3_000 {
@@ -91,7 +91,7 @@ impl Workspace {
         panic!("Slack did not get {method} {count} times: {got}");
     }
 
-    /// Has Slack send a payload to the gateway, signed, and returns the reply.
+    /// Sends a signed payload from Slack to the gateway, and returns the reply.
     async fn deliver(&self, inbox: &str, payload: Value) -> Value {
         let to = format!("{inbox}slack/interact");
         let body = json!({"to": to, "payload": payload});
@@ -99,7 +99,7 @@ impl Workspace {
     }
 }
 
-/// A gateway with a configuration of its own, in front of the demo server.
+/// A gateway with its own configuration, in front of the demo server.
 struct Running {
     client: Raw,
     file: PathBuf,
@@ -139,7 +139,7 @@ impl Running {
         }
     }
 
-    /// Waits until the gateway has said this, and returns the line.
+    /// Waits for output with these words, and returns the line.
     fn wait_to_say(&self, words: &str) -> String {
         loop {
             let line = self.said.recv_timeout(PATIENCE).unwrap();
@@ -156,7 +156,7 @@ impl Running {
         address.split(' ').next().unwrap().to_owned()
     }
 
-    /// Waits until the audit has as many events of this kind.
+    /// Waits until the audit has this number of events of the kind.
     async fn wait_for_events(&self, event: &str, count: usize) {
         for _ in 0..500 {
             let audit = raw::command(&self.state, &["audit", "--json", "--event", event]);
@@ -218,7 +218,7 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     };
     let mut gateway = Running::start(&format!("{RULES}{}", workspace.table()));
     let inbox = gateway.inbox();
-    // The pages take nobody whom the proxy does not name; Slack needs no login.
+    // The pages are only for people whom the proxy names; Slack needs no login.
     let page = reqwest::get(&inbox).await.unwrap();
     assert_eq!(page.status(), 403);
     gateway.client.call(2, "deploy", &json!({"why": "friday"}));
@@ -241,7 +241,7 @@ async fn a_call_is_approved_by_a_button_and_its_question_answered_in_a_modal() {
     let reply = workspace.deliver(&inbox, click("UOPS1", approve)).await;
     assert_eq!(reply, json!({"status": 200, "body": null}));
 
-    // Only then the server is called. Its own question has a form, whose arguments are not in the message.
+    // The server is called only after that. Its own question has a form, whose arguments are not in the message.
     let asked = workspace.calls("chat.postMessage", 2).await;
     assert!(!asked[1].to_string().contains("friday"), "{}", asked[1]);
     let review = click("UOPS2", button(&asked[1], "review"));
@@ -321,7 +321,7 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
     gateway.client.call(2, "deploy", &json!({}));
     let asked = workspace.calls("chat.postMessage", 1).await;
 
-    // A mistake in a table, and a secret that is not there: everything stays, the rules too.
+    // After an error in a table, or with a missing secret, everything stays as it was, the rules too.
     let refusing = "[[rules]]\nname = \"closed\"\ntool = \"profile\"\nrefuse = \"closed\"\n";
     let table = workspace.table();
     for (table, why) in [
@@ -354,7 +354,7 @@ async fn channels_are_taken_with_the_rules_when_the_file_is_read_again_or_not_at
     let done = gateway.client.result(2);
     assert!(text(&done).contains("`careful`"), "{done}");
 
-    // Without the table nobody is told, and the address is gone.
+    // Without the table no messages are sent, and the address is gone.
     gateway.read_again(RULES);
     gateway.wait_to_say("are in force, with the channels");
     let none = workspace.deliver(&inbox, first).await;

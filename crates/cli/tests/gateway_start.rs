@@ -1,5 +1,5 @@
-//! Tests of a gateway's messages at its start: a configuration in which nobody can answer, an address that cannot be served, and
-//! a person who starts it by hand.
+//! Tests of a gateway's messages at its start: a configuration in which no person can answer, an address that cannot be
+//! served, and a person who starts it by hand.
 
 mod sandbox;
 
@@ -152,7 +152,7 @@ fn a_bound_that_makes_no_sense_is_refused_with_the_range() {
     assert!(run.stderr.contains("1..=1000000"), "{}", run.stderr);
 }
 
-/// A gateway on this state folder that ends with its client, which says nothing.
+/// Returns a gateway on this state folder, whose client sends nothing and ends.
 fn gateway_on(state: &std::path::Path) -> sandbox::Run {
     let state = state.to_str().expect("UTF-8");
     let args = ["gateway", "--state", state, "--inbox", "127.0.0.1:0"];
@@ -195,7 +195,7 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
     assert_eq!(anew.code, Some(0), "{}", anew.stderr);
     assert!(anew.stderr.contains("record.1.sqlite"), "{}", anew.stderr);
     assert_eq!(gateway_on(&state).code, Some(0));
-    // A damaged token is only made anew.
+    // A damaged token is simply replaced.
     std::fs::write(state.join("inbox.token"), "").expect("written");
     let run = gateway_on(&state);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -241,7 +241,7 @@ fn an_audit_without_events_says_so_and_is_no_mistake() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stderr.contains("no event matches"), "{}", run.stderr);
     assert!(run.stderr.contains("chain is intact"), "{}", run.stderr);
-    // A folder that is no gateway's is a mistake.
+    // A folder that does not belong to a gateway is an error.
     for other in ["other", "none"] {
         let run = sandbox::run(&["audit", "--state", &files.path(other)], b"");
         assert_eq!(run.code, Some(2), "{}", run.stderr);

@@ -1,4 +1,4 @@
-//! `mcp-elicit lint`, the whole of it, as a user runs it.
+//! `mcp-elicit lint` as a whole, as a user runs it.
 
 mod sandbox;
 
@@ -152,7 +152,7 @@ fn broken_input_has_a_report_and_never_a_crash() {
             exit == Some(1) && codes.contains(&&Value::from(code)),
             "{code}: {codes:?}"
         );
-        // And for people: the place is shown without printing ten megabytes.
+        // The same for people: the place is shown without printing ten megabytes.
         let ran = run(&["lint", "-"], broken);
         assert_eq!(ran.code, Some(1));
         assert!(

@@ -1,5 +1,5 @@
-//! `mcp-elicit call` answers what real servers on other SDKs ask: on stdio and Streamable HTTP, on both eras, with accept,
-//! decline, cancel and an answer that the form refuses.
+//! `mcp-elicit call` answers questions of real servers on other SDKs: on stdio and Streamable HTTP, on both eras, with
+//! accept, decline, cancel and an answer that the form rejects.
 
 use std::io::Write as _;
 
@@ -18,7 +18,7 @@ const CONTACT: [&str; 6] = [
     "age=36",
 ];
 
-/// A server to call, over stdio or where it listens.
+/// A server to call, over stdio or at its URL.
 enum Server {
     Stdio(Program),
     Http(Listening),
@@ -59,7 +59,7 @@ impl Called {
             .unwrap_or_else(|| panic!("no {name} in\n{}\n{}", self.0.stdout, self.0.stderr))
     }
 
-    /// The text of the tool's result, which our peers write as JSON.
+    /// Returns the text of the tool's result, which the test servers write as JSON.
     fn text(&self) -> Value {
         let result = self.expect_event("result");
         let text = result["result"]["content"][0]["text"]
@@ -73,7 +73,7 @@ impl Called {
     }
 }
 
-/// Every answer to the contact form, on one revision.
+/// Gives every answer to the contact form, on one revision.
 fn every_answer(server: &Server, asked_for: &str, spoken: &str) {
     let call = |tool: &str, args: &[&str]| {
         let mut all = vec!["--protocol", asked_for];
@@ -123,7 +123,7 @@ fn every_answer(server: &Server, asked_for: &str, spoken: &str) {
         "a refused answer was sent:\n{}",
         wrong.0.stdout
     );
-    // On the pushed era the server learns that its question failed, and may still end its call in its own way.
+    // On the pushed era, the server is told that its question failed, and may end its call in its own way.
     if let Some(result) = wrong.event("result") {
         assert_eq!(
             result["result"]["isError"], true,
@@ -146,7 +146,8 @@ fn every_answer(server: &Server, asked_for: &str, spoken: &str) {
     );
 }
 
-/// A visit that the server requires before the call (`-32042`, 2025-11-25): agreed to, made, and the call made again.
+/// A visit that the server requires before the call (`-32042`, 2025-11-25): accepted and made, then the call is
+/// repeated.
 fn a_required_visit(server: &Server) {
     let script = script(&json!([{"action": "accept"}]));
     let path = script.path().to_str().expect("the path is UTF-8");
@@ -167,7 +168,7 @@ fn script(answers: &Value) -> tempfile::NamedTempFile {
     file
 }
 
-/// Asks all else that a server may: a link to visit, two questions one after the other or at once, and nothing.
+/// Asks in every other way: a link to visit, two questions in sequence or at once, and no question.
 fn every_shape(server: &Server, protocol: &str) {
     let call = |tool: &str, answers: Value| {
         let file = script(&answers);
@@ -323,7 +324,7 @@ fn everything(server: &Server) {
     assert!(wrong.0.stderr.contains("integer") || wrong.0.stdout.contains("integer"));
     assert!(wrong.event("answered").is_none());
 
-    // As a task that asks on its way (2025-11-25).
+    // As a task that asks during its work (2025-11-25).
     let research = [
         "topic=python",
         "ambiguous=true",

@@ -1,5 +1,5 @@
 //! Real clients on other SDKs call `mcp-elicit demo-server`: on stdio and Streamable HTTP, on both eras, with accept,
-//! decline, cancel and an answer that the form refuses.
+//! decline, cancel and an answer that the form rejects.
 
 use mcp_elicit_testkit::peers::{self, Listening, Program};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const PUSHED: &str = "2025-11-25";
 const ROUNDS: &str = "2026-07-28";
 
-/// The demo server, over stdio or where it listens.
+/// The demo server, over stdio or at its URL.
 enum Demo {
     Stdio,
     Http(Listening),
@@ -20,7 +20,7 @@ impl Demo {
         Self::Http(server.listen_on(port, format!("http://127.0.0.1:{port}/mcp")))
     }
 
-    /// Returns what this scripted client tells of one call.
+    /// Returns the report of this scripted client about one call.
     fn called_by(&self, client: &Program, script: &[&str]) -> Value {
         let client = client.clone().with(script.iter().copied());
         let client = match self {
@@ -43,7 +43,7 @@ fn text(told: &Value) -> &str {
         .unwrap_or_else(|| panic!("no text in {told}"))
 }
 
-/// Every answer to `deploy`, by this client on this revision.
+/// Gives every answer to `deploy`, with this client on this revision.
 fn every_answer(demo: &Demo, client: &Program, revision: &str, spoken: &str) {
     let play = |script: &[&str]| {
         let mut all = vec!["--revision", revision];

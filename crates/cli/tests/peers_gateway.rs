@@ -9,7 +9,7 @@ use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
 use mcp_elicit_testkit::peers::{self, Program};
 use serde_json::{Value, json};
 
-/// Every client that runs here, by name.
+/// Returns every client that can run here, by name.
 fn clients() -> Vec<(String, Client)> {
     let scripts = [
         ("ts1-client.mjs", &["auto"][..]),
@@ -32,14 +32,14 @@ fn clients() -> Vec<(String, Client)> {
     found
 }
 
-/// Clients that start fast enough to be started again and again: none of Python's but one.
+/// Returns the clients that start fast enough to be started often: only one of Python's.
 fn quick_clients() -> impl Iterator<Item = (String, Client)> {
     clients()
         .into_iter()
         .filter(|(name, _)| !name.contains(".py") || name == "mcp_client.py auto")
 }
 
-/// `mcp-elicit call` on every revision: the client that starts fastest.
+/// Returns `mcp-elicit call` on every revision: the client that starts fastest.
 fn ours() -> impl Iterator<Item = (String, Client)> {
     ["2025-06-18", "2025-11-25", "2026-07-28"]
         .into_iter()
@@ -54,7 +54,7 @@ fn script_of(name: &str) -> Option<Program> {
     }
 }
 
-/// TypeScript 2 as a server that speaks the rounds era only.
+/// Returns TypeScript 2 as a server that speaks only the rounds era.
 fn rounds_only() -> Option<Program> {
     Some(peers::node_script("ts2-server.mjs")?.with(["--rounds-only"]))
 }
@@ -68,7 +68,7 @@ fn is(told: &Told, asked: usize, text: &Value, place: &str) {
     );
 }
 
-/// Every client before one server over HTTP: with the capability it is asked itself, without it the inbox is.
+/// Runs every client before one server over HTTP: with the capability the client is asked, without it the inbox.
 fn every_client(server: &Program, clients: impl IntoIterator<Item = (String, Client)>) {
     let server = server.listen();
     let upstream = ["--upstream".to_owned(), server.url().to_owned()];
@@ -95,7 +95,7 @@ fn every_client(server: &Program, clients: impl IntoIterator<Item = (String, Cli
     }
 }
 
-/// Every way to ask, of clients of both eras that can be asked and that cannot.
+/// Asks in every way, with clients of both eras that can and cannot be asked.
 fn every_shape(server: &Program) {
     let server = server.listen();
     let upstream = ["--upstream".to_owned(), server.url().to_owned()];
@@ -182,7 +182,7 @@ fn command(program: &Program) -> Vec<String> {
     command
 }
 
-/// A client that starts the gateway, which starts the server: every process talks through pipes.
+/// A client starts the gateway, which starts the server: all processes communicate through pipes.
 fn over_pipes(server: &Program, clients: impl IntoIterator<Item = (String, Client)>) {
     for (name, client) in clients {
         let (target, person) = on_stdio(&command(server));
@@ -244,14 +244,14 @@ fn pipes_on_one_side_only() {
     }
 }
 
-/// `-32042` of a pushed server, before clients that visit by themselves and clients that cannot.
+/// `-32042` of a pushed server, with clients that can visit and clients that cannot.
 #[test]
 fn a_required_visit() {
     let Some(server) = peers::node_script("ts1-server.mjs") else {
         return;
     };
     let visited = json!({"visited": true});
-    // This server ends when it sends a client of 2025-06-18 a link, which has no url mode.
+    // This server ends if it sends a link to a client of 2025-06-18, which has no url mode.
     for (name, client) in ours().skip(1) {
         let (target, person) = on_stdio(&command(&server));
         let told = client.play(&target, "require-visit", &[json!({"action": "accept"})]);
@@ -270,8 +270,8 @@ fn a_required_visit() {
 }
 
 /// A server on rmcp, which is `demo-server`.
-/// A framework that goes on by making its call again from the first round, each time as another process of the agent would: it is
-/// asked once for each question of a pushed server.
+/// A framework that continues by repeating its call from the first round, each time as another process of the agent
+/// would: it is asked once for each question of a pushed server.
 #[test]
 fn langchain_interrupts() {
     let (Some(server), Some(program)) = (
@@ -338,7 +338,7 @@ fn server_everything() {
     for (name, client) in ours() {
         let (target, person) = on_stdio(&command(&server));
         let told = client.play(&target, tool, std::slice::from_ref(&answer));
-        // Its form has a choice of several, which 2025-06-18 cannot say: the inbox shows it.
+        // Its form has a choice of several, which 2025-06-18 cannot express: the inbox shows it.
         let asked = usize::from(!name.contains("2025-06-18"));
         assert!(told.asked == asked && is_ada(&told), "{name}: {}", told.all);
         assert_eq!(person.answered().len(), 1 - asked, "{name}");
@@ -354,7 +354,7 @@ fn server_everything() {
     }
 }
 
-/// Inspector's command line client does not check what it answers: the gateway does, before the server hears of it. It asks
+/// Inspector's command-line client does not check its answers: the gateway does, before the server gets them. It asks
 /// again with the reason, three times in all.
 #[test]
 fn a_client_that_does_not_check() {

@@ -1,4 +1,4 @@
-//! Inspector's `mcpdo` sends whatever it is told, without a look at the form: `mcp-elicit demo-server` must not take it.
+//! Inspector's `mcpdo` sends any answer without checking the form: `mcp-elicit demo-server` must reject it.
 
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
 use mcp_elicit_testkit::peers::{self, Listening, Program};
@@ -17,7 +17,7 @@ fn message(asked: &Value) -> &str {
         .unwrap_or_else(|| panic!("nothing is asked: {asked}"))
 }
 
-/// A right answer still counts after wrong ones; only wrong ones end the call.
+/// A right answer is still accepted after wrong ones; only wrong answers end the call.
 fn not_taken(era: InspectorEra) {
     let demo = demo();
     let Some(mcpdo) = Mcpdo::connect(demo.url(), era) else {

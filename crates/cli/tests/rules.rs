@@ -1,4 +1,4 @@
-//! `mcp-elicit rules`, the whole of it, as a user runs it.
+//! `mcp-elicit rules` as a whole, as a user runs it.
 #![cfg(feature = "full")]
 
 mod sandbox;
@@ -284,7 +284,7 @@ fn a_caller_who_may_be_any_of_those_asked_is_refused_as_in_the_gateway() {
     }
 }
 
-/// People of one issuer, and rules that speak of one of them.
+/// People of one issuer, and rules about one of them.
 const LOGIN: &str = r#"
 [people.ada]
 subject = "s1"
@@ -323,7 +323,7 @@ fn a_subject_of_another_issuer_than_that_of_the_login_is_nobody_of_the_file() {
     assert_eq!(decided(of("https://id.example.com", "s1")), (true, false));
     assert_eq!(decided(of("", "s1")), (true, false));
     assert_eq!(decided(of("https://id.example.com", "s9")), (false, false));
-    // Any of those asked may be this caller.
+    // This caller may be any of the people asked.
     assert_eq!(decided(of("https://other.example", "s1")), (false, true));
     // The subject of a key is its id.
     let key = json!({"kind": "key", "subject": "s1", "person": ""});
@@ -377,7 +377,7 @@ fn a_call_that_no_gateway_takes_is_an_error() {
 #[test]
 fn the_tools_of_a_server_are_compared_with_the_rules() {
     let server = env!("CARGO_BIN_EXE_mcp-elicit");
-    // `deletions` names no server: its tools may be those of another.
+    // `deletions` names no server: its tools may be another server's.
     let unused =
         "[[rules]]\nname = \"typo\"\nserver = \"dep*\"\ntool = \"delpoy\"\nask = \"caller\"\n";
     let rules = RULES.replace("deploy*", "depl*y") + unused;
@@ -430,7 +430,7 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
         plain.stderr
     );
     assert!(!plain.stderr.contains("deletions"), "{}", plain.stderr);
-    // The name that a server reports is often not the one in the file.
+    // The name that a server reports often differs from the name in the file.
     let named = format!("{rules}[servers.deploy]\ncommand = [\"deploy\"]\n");
     let words = ["rules", "coverage", "-", "--", server, "demo-server"];
     let unnamed = run(&words, named.as_bytes());
@@ -441,7 +441,7 @@ fn the_tools_of_a_server_are_compared_with_the_rules() {
         "{}",
         unnamed.stderr
     );
-    // What only refuses some questions decides about no call.
+    // A rule that only refuses some questions decides about no call.
     let filters = b"[[rules]]\nname = \"links\"\nrefuse-modes = [\"url\"]\n[[rules]]\nname = \"hosts\"\nwhen = 'question.host == \"a\"'\nrefuse = \"no\"\n[[rules]]\nname = \"asked\"\ntool = \"deploy\"\nask = \"caller\"\ndeadline = \"1h\"\n";
     let words = ["rules", "coverage", "-", "--name", "deploy"];
     let behind = ["--", server, "demo-server"];
@@ -497,7 +497,7 @@ fn every_file_in_the_guide_passes_the_check() {
             "{block}"
         );
     }
-    // What the guide shows is what is printed.
+    // The output must match the guide.
     let first = guide
         .split("```toml\n")
         .nth(1)

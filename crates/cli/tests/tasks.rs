@@ -1,5 +1,5 @@
-//! Calls that become tasks (2026-07-28, tasks extension), from the command line: what a task asks is put before the person
-//! like any other question, once however often the task is polled.
+//! Calls that become tasks (2026-07-28, tasks extension), from the command line: a task's question is shown to the
+//! person like any other, once, however often the task is polled.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod example;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use example::{conformance_server, listening};
 
-/// The events of one call, without the first, which says what it is connected to.
+/// Returns the events of one call without the first, which names the connection.
 fn call(url: &str, tool: &str, answer: &[&str]) -> Vec<Value> {
     let done = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .with([

@@ -1,4 +1,4 @@
-//! `call` on a real pseudo-terminal: the person answers on the screen, and the terminal is given back however it ends.
+//! `call` on a real pseudo-terminal: the person answers on the screen, and the terminal is restored after every ending.
 #![cfg(unix)]
 
 use std::process::Command;
@@ -12,7 +12,7 @@ const CTRL_O: &str = "\x0f";
 const CTRL_R: &str = "\x12";
 
 fn call(args: &[&str]) -> Terminal {
-    // No browser is to be found from here.
+    // No browser can be found from here.
     call_with_path("/nonexistent", args)
 }
 
@@ -21,7 +21,7 @@ fn call_with_path(path: &str, args: &[&str]) -> Terminal {
     command.arg("call");
     command.args(args);
     command.env("PATH", path);
-    // What a person decides in a test must not be kept for this user.
+    // A person's decision in a test must not be saved for this user.
     command.env("MCP_ELICIT_STATE", "/dev/null/state");
     Terminal::start(command, 90, 30)
 }
@@ -30,7 +30,7 @@ fn deploy(revision: &str) -> Terminal {
     call(&["deploy", "--protocol", revision, "--", ME, "demo-server"])
 }
 
-/// A call to a server on 2025-11-25 that sends these lines once its tool is called, and whatever follows.
+/// Starts a call to a server on 2025-11-25 that sends these lines once its tool is called.
 fn scripted(then: &str) -> Terminal {
     call(&["go", "--", "/bin/sh", "-c", &script(then)])
 }
@@ -72,7 +72,7 @@ fn a_signal_gives_the_terminal_back_in_every_revision() {
             let sent = Command::new("kill").args([signal, &process]).status();
             assert!(sent.expect("kill runs").success());
             assert_eq!(terminal.ended(), 130, "{revision} {signal}");
-            // The line may break anywhere: the name of the program is long or short.
+            // The line may break anywhere, depending on the length of the program's name.
             terminal.wait_for("thing was sent");
             assert!(terminal.is_given_back(), "{revision} {signal}");
         }
@@ -108,7 +108,7 @@ fn a_no_for_good_is_kept_in_the_policy_and_heeded_by_the_next_call() {
     let state = folder.path().join("state");
     let usual = state.join("consent.toml");
     let state = state.to_str().expect("a UTF-8 path");
-    // In the file that is named, and by default in the state folder, which is made.
+    // Saved in the named file, and by default in the state folder, which is created.
     for (option, file, policy) in [("--consent", file, &policy), ("--state", state, &usual)] {
         let args = ["deploy", option, file, "--", ME, "demo-server"];
         let mut terminal = call(&args);
@@ -129,7 +129,7 @@ fn a_no_for_good_is_kept_in_the_policy_and_heeded_by_the_next_call() {
         assert!(!seen.contains("Ctrl-X"), "the person was asked: {seen}");
     }
 
-    // Where it cannot be saved the word holds for this call only, and that is said.
+    // If the decision cannot be saved, it applies to this call only, with a message.
     let mut terminal = deploy("2025-11-25");
     terminal.wait_for("Which environment");
     terminal.press_for(CTRL_R, "Decline this and every later question");
@@ -152,7 +152,7 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
     assert_eq!(terminal.ended(), 0);
     terminal.wait_for("signed in");
 
-    // The person may end the wait and the call with it.
+    // The person may end the wait, and the call with it.
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
     terminal.press_for("y\r", "Press Enter when you are done");
@@ -160,7 +160,7 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
     assert_eq!(terminal.ended(), 130);
     assert!(terminal.is_given_back());
 
-    // A link that is only looked at is not opened.
+    // A link that is only shown is not opened.
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
     terminal.press_for(DOWN, "▸ Yes, open it");
@@ -213,7 +213,7 @@ fn a_secret_that_a_person_gives_anyway_is_not_on_the_screen() {
     assert!(!left.contains("hunter"), "{left}");
 }
 
-/// Whatever is on the terminal, and nothing that a screen would do to it.
+/// Returns the terminal's content, after checking that it has no full-screen output.
 fn only_lines(terminal: &Terminal) -> String {
     assert!(!terminal.look(|screen| screen.alternate_screen() || screen.bracketed_paste()));
     terminal.seen()
@@ -286,7 +286,7 @@ fn plain_says_when_no_browser_could_be_opened() {
     );
 }
 
-/// A question for a password, which a person gives anyway.
+/// A question for a password, which a person answers anyway.
 const PASSWORD: &str = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","required":["password"],"properties":{"password":{"type":"string"}}}}}'; read r"#;
 
 #[test]

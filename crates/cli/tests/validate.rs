@@ -1,4 +1,4 @@
-//! `mcp-elicit validate`, the whole of it, as a user runs it.
+//! `mcp-elicit validate` as a whole, as a user runs it.
 
 mod sandbox;
 

@@ -307,7 +307,8 @@ impl Question {
         }
     }
 
-    /// Returns how many questions wait for the same person, including this one; updated as they come and go.
+    /// Returns the number of questions that wait for the same person, including this one. It is updated as
+    /// questions come and go.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;

@@ -1,4 +1,4 @@
-//! Tests of the frames when a server asks, in both eras: declared capabilities, answers, errors, withdrawal.
+//! Tests of the frames of questions in both eras: declared capabilities, answers, errors, withdrawal.
 
 mod wire;
 
@@ -40,7 +40,7 @@ fn accepting(content: &Value) -> Script {
         .expect("a list of answers")
 }
 
-/// The error that requires visits first.
+/// Responds with the error that requires visits first.
 async fn require(server: &mut Server, id: &Value, data: Value) {
     let error = json!({"code": -32042, "message": "visit first", "data": data});
     server
@@ -48,7 +48,7 @@ async fn require(server: &mut Server, id: &Value, data: Value) {
         .await;
 }
 
-/// Calls while the server pushes one question; gives what the client answered.
+/// Makes a call while the server pushes one question. Returns the client's answer.
 async fn pushed(
     revision: Revision,
     settings: ClientSettings,
@@ -136,7 +136,7 @@ async fn a_pushed_question_is_answered_with_what_the_form_takes() {
 
 #[tokio::test]
 async fn a_wrong_answer_names_the_field_and_is_not_sent() {
-    // Both rules are lost when rmcp alone reads the schema.
+    // rmcp alone loses both rules when it reads the schema.
     for (content, field) in [
         (json!({"place": "THERE"}), "place"),
         (json!({"place": "x", "count": 4}), "count"),
@@ -331,7 +331,7 @@ async fn a_round_is_answered_and_sent_again_with_its_state() {
     assert!(called.is_ok());
 }
 
-/// Serves every attempt with what `next` makes of its number.
+/// Serves every attempt with the result of `next` for its number.
 async fn serve_rounds(server: &mut Server, next: impl Fn(usize) -> Value) -> usize {
     for attempt in 0.. {
         let Some(frame) = server.read().await else {
@@ -396,7 +396,7 @@ async fn a_task_asks_each_question_once() {
         let mut created = task("working");
         created["resultType"] = "task".into();
         server.result(&request["id"], created).await;
-        // The same key is listed twice, as a server does that has not taken in the answer yet.
+        // The same key is listed twice, as by a server that has not processed the answer yet.
         for _ in 0..2 {
             let poll = server.request("tasks/get").await;
             let mut waiting = task("input_required");
@@ -491,7 +491,7 @@ async fn a_server_that_wants_new_visits_without_end_is_left() {
 
 #[tokio::test]
 async fn the_end_of_a_visit_is_heard_from_the_server_and_only_for_known_ids() {
-    // This responder cannot say that a visit is done, so only the server's word ends the wait.
+    // This responder cannot report that a visit is done, so only the server's notification ends the wait.
     let agrees = Callback::new(
         Capability::BOTH,
         async |question: mcp_elicit_client::Question| Ok(question.accept(Value::Null).unwrap()),

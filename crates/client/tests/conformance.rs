@@ -1,7 +1,7 @@
-//! The official conformance suite, client side: every scenario of the revisions we speak, played by
+//! The official conformance suite, client side: every scenario of the supported revisions, played by
 //! `examples/conformance_client`.
 //!
-//! Skips, and says so, where the suite cannot run. Results are told in docs/conformance.md.
+//! Reports a skip if the suite cannot run. The results are in docs/conformance.md.
 
 #[path = "../examples/conformance_client/client.rs"]
 mod client;
@@ -37,7 +37,7 @@ fn plays_as(run: Run, scenarios: &[(&str, &[&str])]) {
             let Some(verdict) = run(&command, name, revision) else {
                 return;
             };
-            // Some scenarios only tell what they saw; the suite's own word counts for those too.
+            // Some scenarios only report observations; the suite's own verdict counts for those too.
             let passed = verdict.failed.is_empty() && verdict.said.contains("OVERALL: PASSED");
             if !passed {
                 wrong.push(format!("{revision} {verdict}"));
@@ -116,7 +116,7 @@ fn servers_behind_oauth_are_reached() {
     ]);
 }
 
-/// An extension in which no person is asked: the client is let in for itself, by a secret or by what it signs.
+/// An extension without a person: the client authorizes itself, by a secret or a signature.
 #[test]
 fn servers_that_let_a_machine_in_are_reached() {
     let scenarios = [

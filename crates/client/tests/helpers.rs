@@ -1,4 +1,4 @@
-//! The short names for answers, each with what it takes and what it refuses; and the errors that a server gets.
+//! The short names for answers, with the questions that each accepts and rejects; and the errors that a server gets.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use wire::{connected, form};
 
 const PUSHED: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// The question of these params, as a responder gets it.
+/// Returns the question with these params, as a responder gets it.
 fn question(params: &Value) -> Question {
     let revision = Revision::V2025_11_25;
     let params = to_raw_value(params).unwrap();
@@ -44,7 +44,7 @@ fn url() -> Question {
     )
 }
 
-/// A form whose first field has no default.
+/// Returns a form whose first field has no default.
 fn without_default() -> Question {
     let mut asks = form();
     asks["requestedSchema"]["properties"]["place"] = json!({"type": "string"});
@@ -115,7 +115,7 @@ fn defaults_are_given_applied_and_accepted() {
     let missing = apply_defaults(&asks, partial()).unwrap_err();
     assert_eq!(fields(&missing), ["place"]);
 
-    // Defaults agree to no visit.
+    // Defaults do not agree to a visit.
     assert!(get_defaults(&url()).is_empty());
     assert!(apply_defaults(&url(), Map::new()).unwrap().is_none());
     assert!(accept_with_defaults(&url()).unwrap().is_none());
@@ -129,7 +129,7 @@ fn validate_names_everything_that_is_wrong() {
     assert_eq!(fields(&wrong), ["place", "count"]);
     assert_eq!(fields(&validate(&asks, &json!({}))), ["place"]);
     assert!(!validate(&asks, &json!([1])).is_empty());
-    // What it lets through, accept takes; and the other way round.
+    // `accept` accepts the content that the form accepts, and no other.
     for content in [
         json!({}),
         json!({"place": "a"}),
@@ -158,7 +158,7 @@ async fn a_responder_may_reject_what_it_finds_wrong() {
     );
 }
 
-/// Returns what the server of a call gets for the question it pushes.
+/// Returns the server's response for a question that it pushes during a call.
 async fn answered(revision: Revision, settings: ClientSettings, params: Value) -> Value {
     let (connection, mut server, _) = connected(revision, settings).await;
     let options = CallOptions::default();

@@ -1,4 +1,4 @@
-//! Servers that mean harm, or act as if they did.
+//! Servers that are malicious, or behave so.
 
 mod wire;
 
@@ -26,7 +26,7 @@ async fn call(connection: &Connection<()>) -> Result<CallToolResult, CallError> 
         .await
 }
 
-/// Returns what the server gets when it asks this in the middle of a call.
+/// Returns the response to a server that asks this during a call.
 async fn answer_to(question: Value, settings: ClientSettings) -> Value {
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
@@ -63,7 +63,7 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
         let request = server.request("tools/call").await;
         for number in 0..10_000 {
             server.push(&format!("q{number}"), form()).await;
-            // A pipe that nobody reads fills up; a server that floods does not care, but a test must go on.
+            // A pipe without a reader fills up. A flooding server would not care, but a test must continue.
             if number % 50 == 49 {
                 server.response(format!("q{number}")).await;
             }
@@ -248,7 +248,7 @@ async fn a_schema_that_changes_between_rounds_is_a_new_question() {
 
 #[tokio::test]
 async fn a_server_cannot_say_two_things_at_once() {
-    // The member in which our transport carries the exact words is not the server's to write.
+    // The server cannot set the member in which the transport carries the exact text.
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let responder = Callback::forms(move |question: Question| {
         tell.send(question.message().to_owned()).unwrap();
@@ -298,7 +298,7 @@ async fn nothing_a_server_says_acts_on_the_screen_or_hides_its_host() {
     let question = told.recv().await.unwrap();
     let message = question.shown().message();
     assert!(!message.contains(['\u{1b}', '\u{202e}']), "{message:?}");
-    // A link with a name before the host is either refused outright, or shown with the reason to be careful.
+    // A link with a user name before the host is either rejected, or shown with the reason to be careful.
     match told.try_recv() {
         Ok(question) => {
             assert_eq!(question.link().unwrap().host().ascii(), "evil.example");
@@ -332,7 +332,7 @@ async fn a_credential_is_not_answered_unless_the_person_insists() {
 
 #[tokio::test]
 async fn what_only_may_be_a_credential_is_answered_without_insisting() {
-    // No frontend wants this allowed: it warns, and the person answers.
+    // Every frontend warns, and the person answers.
     let mut asks = form();
     asks["message"] = "Your password is required".into();
     let seen = Arc::new(AtomicUsize::new(0));

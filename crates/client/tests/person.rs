@@ -1,4 +1,4 @@
-//! One person and their queue: what waits can be seen, and a no for good is kept.
+//! One person and their queue: pending questions are visible, and a permanent decline is kept.
 
 mod wire;
 
@@ -32,7 +32,7 @@ async fn call(connection: &Connection<()>) -> Result<(), CallError> {
     called.map(drop)
 }
 
-/// Pushes these questions at once, and gives what each got.
+/// Pushes these questions at once, and returns the response to each.
 async fn asks(server: &mut Server, questions: usize) -> Vec<Value> {
     let request = server.request("tools/call").await;
     for number in 0..questions {
@@ -46,7 +46,7 @@ async fn asks(server: &mut Server, questions: usize) -> Vec<Value> {
     answers
 }
 
-/// Keeps the policy as it changes.
+/// Keeps every version of the policy.
 #[derive(Default)]
 struct Keeper(Mutex<Vec<Consent>>);
 
@@ -91,7 +91,7 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
 
 #[tokio::test]
 async fn a_no_for_good_to_one_server_is_not_lost_when_another_gets_one() {
-    // As a host with several servers does it: each gets the policy that was read from the file.
+    // As in a host with several servers: each gets the policy that was read from the file.
     let policy = Consent::from_toml("[server.first]\nfields = [\"place\"]\n").unwrap();
     let person = QuestionQueue::new();
     let keeper = Arc::new(Keeper::default());
@@ -139,15 +139,16 @@ fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
     assert_eq!(last.server.len(), names.len());
 }
 
-/// Makes the reason for which a question gets no answer.
+/// Creates the reason why a question gets no answer.
 type Reason = fn() -> ResponderError;
 
-/// The question is shown and gets no answer, for this reason.
+/// Returns settings with which the question is shown and gets no answer, for this reason.
 fn ends(why: Reason) -> ClientSettings {
     ClientSettings::default().responder(Callback::forms(move |_| async move { Err(why()) }))
 }
 
-/// A call that asks one question, in the way of the revision. The server answers the question's error with `late`.
+/// Makes a call that asks one question, in the way of the revision. The server responds to the question's error with
+/// `late`.
 async fn asked_once(
     revision: Revision,
     settings: ClientSettings,

@@ -1,4 +1,4 @@
-//! Responders that ask through something else: programs, web services, several in a row.
+//! Responders that ask through other means: programs, web services, several in sequence.
 
 mod wire;
 
@@ -16,12 +16,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wire::{connected, form};
 
-/// Returns what the server gets when it asks [`form`].
+/// Returns the response to a server that asks [`form`].
 async fn answer_of(settings: ClientSettings) -> Value {
     answer_to(form(), settings).await
 }
 
-/// Returns what the server gets when it asks this.
+/// Returns the response to a server that asks this.
 async fn answer_to(question: Value, settings: ClientSettings) -> Value {
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
     let serving = async {
@@ -79,7 +79,7 @@ async fn a_program_reads_the_question_and_writes_the_answer() {
 
 #[tokio::test]
 async fn a_program_may_write_before_it_has_read_a_long_question() {
-    // More than a pipe holds, both ways.
+    // More than a pipe holds, in both directions.
     let mut long = form();
     long["message"] = "x".repeat(300_000).into();
     let writes = shell(
@@ -146,7 +146,7 @@ async fn a_fallback_answers_when_the_first_is_late_or_broken() {
     );
 }
 
-/// A web service that answers each request with the next of these, and tells what it was sent.
+/// A web service that answers each request with the next of these, and returns the requests.
 async fn service(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -190,7 +190,7 @@ async fn a_web_service_is_waited_for() {
     let response = answer_by(Webhook::new(&url, SECRET).unwrap()).await;
     assert_eq!(response["result"], place("webhook"));
     let seen = serving.await.unwrap();
-    // The same message came again, and says so by its id.
+    // The same message came again, with the same id.
     assert_eq!(
         header(&seen[0], "webhook-id"),
         header(&seen[1], "webhook-id")
@@ -224,7 +224,7 @@ async fn a_web_service_that_fails_declines_nothing() {
 #[tokio::test]
 async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
     let audit = Arc::new(AuditLog::new(std::io::sink()));
-    // Both are asked before the first of them finds nobody, which ends the call.
+    // Both are asked before the first of them finds no responder, which ends the call.
     let responder = Callback::forms(async |question: Question| {
         if question.message() == "Where?" {
             std::future::pending::<()>().await;
@@ -262,7 +262,7 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
     assert_eq!(audit.counters().open().0, 2);
 }
 
-/// Shows what waits all at once.
+/// Shows all pending questions at once.
 struct Both<R>(R);
 
 impl<R: Responder> Responder for Both<R> {

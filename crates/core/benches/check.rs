@@ -1,6 +1,7 @@
-//! The cost of a verdict: our check, the `jsonschema` crate, and the floor under both, in one run.
+//! The cost of a verdict: core's check, the `jsonschema` crate, and the lower limit of both, in one run.
 //!
-//! `cargo bench -p mcp-elicit-core --bench check` prints Markdown tables. Ratios hold from machine to machine, times do not.
+//! `cargo bench -p mcp-elicit-core --bench check` prints Markdown tables. Ratios are comparable between machines, times
+//! are not.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -120,7 +121,7 @@ fn build(schema: &Value) -> jsonschema::Validator {
         .expect("a legal schema")
 }
 
-/// The median nanoseconds of each over batches taken in turn, so that a machine that slows down slows all of them.
+/// Returns the median nanoseconds of each over batches in turn, so that a slowdown of the machine affects all of them.
 fn compare<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [f64; N] {
     const BATCHES: usize = 15;
     let rounds: Vec<u32> = works

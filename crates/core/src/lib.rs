@@ -8,11 +8,11 @@
 //! | --- | --- |
 //! | [`form`] | a requestedSchema: parsing, output per revision, from a Rust type, builder |
 //! | [`answer`] | the check of content; reading a person's input; defaults |
-//! | [`argument`] | the check whether an approver changed an argument of a call |
+//! | [`argument`] | detection of arguments of a call that an approver changed |
 //! | [`lifecycle`] | the life of one question |
 //! | [`link`] | the true target of a url-mode request's URL |
 //! | [`lint`] | the check that a question is legal, clear and safe for a person |
-//! | [`secrecy`] | the check whether a form asks for a credential |
+//! | [`secrecy`] | detection of forms that ask for a credential |
 //! | [`secret`] | configured secrets, which no debug output shows |
 //! | [`question`] | a question between relay and record |
 //! | [`view`] | a question as shown to a person: origin, call, message, warnings |

@@ -1,4 +1,4 @@
-//! The code of this crate's README and of `docs/lint.md` is code: it stands here, word for word, compiles and runs.
+//! The code of this crate's README and of `docs/lint.md`, word for word: it compiles and runs.
 
 use std::error::Error;
 
@@ -24,7 +24,7 @@ fn a_form_is_linted() {
     assert!(!report.has_errors(), "{:?}", report.findings);
 }
 
-/// Code without what rustfmt and indenting make of it.
+/// Returns code without the effects of rustfmt and indentation.
 fn bare(code: &str) -> String {
     code.chars().filter(|c| !c.is_whitespace()).collect()
 }

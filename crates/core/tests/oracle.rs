@@ -1,5 +1,5 @@
-//! Two oracles over forms made at random: the `jsonschema` crate must give our verdicts, and the official JSON Schemas of each
-//! revision must take what we emit.
+//! Two oracles over random forms: the `jsonschema` crate must give the same verdicts, and the official JSON Schemas of
+//! each revision must accept the forms as written.
 
 use mcp_elicit_core::answer::{Draft, DraftValue};
 use mcp_elicit_core::form::{Form, UnsupportedForm};
@@ -209,7 +209,8 @@ fn content() -> impl Strategy<Value = Value> {
     prop_oneof![30 => object, 1 => value()]
 }
 
-/// The crate divides floats in binary, where 1e300 happens to be a multiple of 3; we go by the digits as written.
+/// The `jsonschema` crate divides floats in binary, where 1e300 happens to be a multiple of 3; core uses the digits as
+/// written.
 fn binary_multiple(field: &Value, value: &Value) -> bool {
     field.get("multipleOf").is_some() && value.as_f64().is_some_and(|n| n.abs() > 1e15)
 }

@@ -1,4 +1,4 @@
-//! The official examples are read, and what is written is what the official schemas say.
+//! The official examples can be read, and the official schemas accept everything that is written.
 
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::wire::{
@@ -15,7 +15,7 @@ fn spec(revision: Revision) -> Spec {
     Spec::from_revision(revision.as_str()).expect("the official schema")
 }
 
-/// Every official example of a type: its text, and the text as a value.
+/// Runs `read` for every official example of a type: its text, and the text as a value.
 fn each_example(name: &str, read: impl Fn(&RawValue, Value)) {
     let examples = examples(ROUNDS.as_str(), name).expect("the official examples");
     assert!(!examples.is_empty(), "no examples of {name}");

@@ -1,5 +1,5 @@
-//! Every transcript of the project, held against core: each message is legal where the official schema says what it
-//! is, is read and written again without a change, and each question ends as the transcript says.
+//! Checks every transcript of the project with core: each message is legal by the official schema, is read and written
+//! again unchanged, and each question ends as the transcript says.
 
 mod transcripts {
     mod refusals;

@@ -1,5 +1,5 @@
-//! Links, secrets and lint under whatever comes: what is shown is what is opened, nothing panics, and what lint calls legal the
-//! official JSON Schemas take.
+//! Links, secrets and lint under arbitrary input: the opened link is the shown one, nothing panics, and the official
+//! JSON Schemas accept every form that lint calls legal.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Prepared once a thread: reading them costs more than the cases.
+/// Prepared once per thread: reading the schemas takes longer than the cases.
 fn spec(revision: Revision) -> Rc<Spec> {
     thread_local! {
         static SPECS: RefCell<HashMap<Revision, Rc<Spec>>> = RefCell::default();
@@ -85,7 +85,7 @@ fn url_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Words that mean something to the modules under test, and some that do not.
+/// Words that are significant to the modules under test, and some that are not.
 fn prose() -> impl Strategy<Value = String> {
     let words = select(vec![
         "enter",
@@ -184,7 +184,7 @@ proptest! {
         prop_assert!(link.as_str().bytes().all(|byte| byte.is_ascii_graphic()), "{}", link);
         prop_assert!(!shown.domain.is_empty() && link.host().ascii().ends_with(shown.domain));
         prop_assert!(matches!(link.scheme(), "http" | "https"));
-        // Reading what is shown leads to the same place with nothing changed on the way.
+        // The shown text is the same link again, with nothing changed on the way.
         let again = Link::parse(link.as_str());
         prop_assert!(again.is_ok(), "{}: {:?}", link, again);
         let again = again.expect("checked above");
@@ -234,7 +234,7 @@ proptest! {
             let problems = spec.problems(kind, &value);
             prop_assert!(problems.is_empty(), "{}: {:?}\n{}", revision, problems, value);
         }
-        // Every finding points into what was given.
+        // Every finding points into the input.
         for finding in &report.findings {
             let mut pointer = finding.pointer.as_str();
             if params.pointer(pointer).is_none() {

@@ -1,8 +1,9 @@
-//! A corpus of this crate's verdicts on forms, contents and drafts, for the check in TypeScript (`web/packages/form`), which must say
-//! the same.
+//! A corpus of this crate's verdicts on forms, contents and drafts, for the check in TypeScript (`web/packages/form`),
+//! which must give the same verdicts.
 //!
-//! The files in `web/corpus` are compared with what the crate says now. After a change on purpose, write them anew with
-//! `UPDATE_CORPUS=1 cargo test -p mcp-elicit-core --test web_corpus`, and change the TypeScript so that `npm test` in `web` passes again.
+//! The files in `web/corpus` are compared with the crate's present verdicts. After an intended change, write them again
+//! with `UPDATE_CORPUS=1 cargo test -p mcp-elicit-core --test web_corpus`, and change the TypeScript so that `npm test`
+//! in `web` passes.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ mod web_corpus {
     pub(crate) mod rules;
 }
 
-/// Returns what the crate says about a content, as the corpus spells it.
+/// Returns the crate's verdict on a content, in the corpus's format.
 fn content_verdict(schema: &str, content: &str) -> Value {
     let form = match form(schema) {
         Ok(form) => form,
@@ -76,7 +77,8 @@ fn violated(violations: &Violations) -> Value {
     json!({"verdict": "violations", "violations": list})
 }
 
-/// A text as a browser reads it: numbers are binary64, the last of a key is taken, and keys that are array indices come first.
+/// Returns a text as a browser reads it: numbers are binary64, the last of several equal keys is used, and array
+/// indices come first.
 fn as_in_a_browser(text: &str) -> Option<String> {
     serde_json::from_str(text)
         .ok()
@@ -114,7 +116,7 @@ fn browser_number(number: &Number) -> Number {
     }
 }
 
-/// The verdicts on one content; that of a browser only where it differs.
+/// Returns the verdicts on one content, with a browser's verdict only if it differs.
 fn judge(schema: &str, content: &str) -> Map<String, Value> {
     let mut case = Map::new();
     let core = content_verdict(schema, content);
@@ -129,7 +131,7 @@ fn judge(schema: &str, content: &str) -> Map<String, Value> {
     case
 }
 
-/// Returns whether two verdicts are one to a browser, where 1.0 is 1.
+/// Returns `true` if two verdicts are equal in a browser, where 1.0 is 1.
 fn same(a: &Value, b: &Value) -> bool {
     let plain = |verdict: &Value| {
         let mut verdict = verdict.clone();
@@ -141,7 +143,7 @@ fn same(a: &Value, b: &Value) -> bool {
     plain(a) == plain(b)
 }
 
-/// One line: a schema, and each content with its verdict. An illegal schema has none.
+/// Formats one line: a schema, and each content with its verdict. An illegal schema has no contents.
 fn line(id: &str, schema: &str, contents: &[String]) -> String {
     let mut out = Map::from_iter([
         ("id".to_owned(), id.into()),
@@ -188,7 +190,7 @@ fn drafts() -> String {
     out
 }
 
-/// Lines of so many legal forms with ten contents each, and of the illegal ones between them.
+/// Returns lines of this number of legal forms with ten contents each, and of the illegal ones between them.
 fn random(seed: u64, forms: usize) -> String {
     let mut random = web_corpus::random::Random::new(seed);
     let mut out = String::new();
@@ -258,7 +260,7 @@ fn random_forms_and_contents() {
         .read_to_string(&mut committed)
         .expect("gzip");
     compare("random.jsonl.gz", &now, &committed);
-    // Neither side would notice a corpus of nothing but refusals.
+    // Otherwise a corpus of refusals only would pass on both sides.
     for verdict in ["answers", "violations", "defects"] {
         let count = now.matches(&format!(r#""verdict":"{verdict}""#)).count();
         assert!(count > 200, "{count} times {verdict}");

@@ -1,4 +1,4 @@
-//! Wire under generated input: nothing panics, what is read is written back alike, and no other byte changes.
+//! Wire under generated input: nothing panics, values are written as they were read, and no other byte changes.
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
@@ -94,7 +94,7 @@ fn reply() -> impl Strategy<Value = ElicitResult> {
     ]
 }
 
-/// Returns what of a request survives a revision: the id of a url belongs to 2025-11-25 alone.
+/// Returns the part of a request that a revision supports: only 2025-11-25 has the id of a url.
 fn on(request: &ElicitRequest, revision: Revision) -> ElicitRequest {
     match (request.clone(), revision) {
         (
@@ -267,7 +267,7 @@ proptest! {
         let value: Value = serde_json::from_str(&value).unwrap();
         for revision in Revision::ALL {
             let read = Capability::read(Some(&value), revision);
-            // A client that declares an object can do something, unless it denies what it names.
+            // A client that declares an object supports something, unless it denies each named part.
             if value.as_object().is_some_and(Map::is_empty) {
                 prop_assert_eq!(read, Capability::FORM);
             }

@@ -1,4 +1,4 @@
-//! Asks a few questions in the browser and prints what became of each:
+//! Asks a few questions in the browser and prints the outcome of each:
 //! `cargo run -p mcp-elicit-forms --example browser`
 
 use std::error::Error;
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
         .collect();
     for asked in asked {
-        // Debug masks what was answered.
+        // `Debug` masks the answers.
         eprintln!("{:?}", asked.await?);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Asks one question in the terminal and prints what came of it.
+//! Asks one question in the terminal and prints its outcome.
 //!
 //! `terminal FORM.json|URL [MESSAGE] [SECONDS] [--plain|--tty]`
 

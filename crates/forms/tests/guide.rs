@@ -1,4 +1,4 @@
-//! The code of `docs/terminal.md` and `docs/web.md` is code: it stands here, word for word, and compiles.
+//! The code of `docs/terminal.md` and `docs/web.md`, word for word: it compiles.
 
 #![allow(clippy::print_stderr, reason = "the guides tell the reader an address")]
 
@@ -74,7 +74,7 @@ async fn inbox(store: impl QuestionStore + 'static) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Code without what rustfmt and indenting make of it, and without comments.
+/// Returns code without the effects of rustfmt and indentation, and without comments.
 fn bare(code: &str) -> String {
     let lines = code
         .lines()

@@ -1,4 +1,4 @@
-//! Line mode, driven by bytes as a pipe or a screen reader would.
+//! Line mode, driven by bytes as from a pipe or a screen reader.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::{self, Cursor, Read, Write};
@@ -20,7 +20,7 @@ const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"p
     "notify":{"type":"string","title":"Tell whom","format":"email"},
     "dry":{"type":"boolean","title":"Dry run","default":true}}}"#;
 
-/// The written text, as the test sees it.
+/// The text written so far.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -107,7 +107,7 @@ fn a_pipe_may_end_where_only_optional_fields_are_left() {
     let optional =
         r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}"#;
     assert_eq!(content(piped(&form(optional), "x")), json!({"a": "x"}));
-    // Nothing said, or the last thing said is wrong: no answer.
+    // No input, or a wrong value at the end: no answer.
     for input in ["", "\n", ":skip\n", "x\nseven\n"] {
         let outcome = piped(&form(optional), input);
         assert!(
@@ -257,7 +257,7 @@ fn questions_in_a_row_share_the_input() {
     ));
 }
 
-/// An input that never gives anything and never ends, like a person who is away.
+/// An input that never returns a byte and never ends, like that of an absent person.
 struct Silence;
 
 impl Read for Silence {
@@ -288,7 +288,7 @@ fn the_deadline_ends_the_question_without_an_action() {
     let end = UNIX_EPOCH + Duration::from_secs(60);
     let ticks = Arc::new(Mutex::new(0));
     let paper = Paper::default();
-    // Time passes only by being looked at, twenty seconds each time.
+    // The clock advances by twenty seconds each time it is read.
     let frontend = Frontend::lines(io::BufReader::new(Silence), paper.clone(), true)
         .unwrap()
         .with_clock(move || {

@@ -197,7 +197,7 @@ impl LocalResponses {
         if let Err(fault) = self.record.end(record, ending).await {
             tracing::error!(%fault, "the record could not be kept");
         }
-        // A session that is gone asks no more.
+        // A session that has ended asks no further questions.
         let _ = tell.send(RecordEvent::Ended { question, ending });
     }
 }

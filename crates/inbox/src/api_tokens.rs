@@ -548,7 +548,7 @@ impl ApiTokens {
         Ok(token.clone())
     }
 
-    /// Returns the person who owns the calls of the token with this id, valid or not; `None` for nobody, or if not set.
+    /// Returns the person who owns the calls of the token with this id, valid or not; `None` if no person is set.
     pub fn person(&self, id: &str) -> Option<String> {
         let table = self.file.read().ok().flatten()?;
         let token = table.tokens.iter().find(|token| token.id == id)?;

@@ -1,4 +1,4 @@
-//! Several people at one inbox: real pages over HTTP, a proxy that names people, and those who attack it.
+//! Several people at one inbox: real pages over HTTP, a proxy that names people, and attackers.
 
 mod access;
 mod api;
@@ -52,19 +52,20 @@ admin = ["person:eve"]
 auditor = ["person:aud"]
 "#;
 
-/// An inbox behind a proxy at 127.0.0.1, with one question of a rule: two of the group `ops` must agree, and `cy` makes the call.
+/// An inbox behind a proxy at 127.0.0.1, with one question of a rule: two of the group `ops` must agree, and `cy` makes
+/// the call.
 struct Rig {
     record: Arc<Record>,
     host: String,
     id: String,
     folder: tempfile::TempDir,
-    /// The file as it was read last.
+    /// The file as it was last loaded.
     rules: Arc<Mutex<Arc<Rules>>>,
     _inbox: Inbox,
 }
 
 impl Rig {
-    /// Reads another file in the place of the one before.
+    /// Loads another file instead.
     fn read(&self, file: &str) {
         *self.rules.lock().unwrap() = Arc::new(Rules::parse(file).unwrap());
     }
@@ -140,7 +141,7 @@ async fn serve_asking_again(
     inbox_over(listener, record, id, FILE, mode, recheck)
 }
 
-/// An inbox for the people of a file, over a record with one question.
+/// Returns an inbox for the people of a file, over a record with one question.
 fn inbox_over(
     listener: TcpListener,
     record: Arc<Record>,
@@ -214,7 +215,7 @@ impl Reply {
         Some(cookie.split(';').next()?.to_owned())
     }
 
-    /// The token of the first form.
+    /// Returns the token of the first form.
     fn csrf(&self) -> String {
         let (_, rest) = self.body.split_once("name=\"csrf\" value=\"").unwrap();
         rest.split('"').next().unwrap().to_owned()
@@ -278,12 +279,12 @@ impl<'a> Person<'a> {
         self.post(&self.question(&format!("/{act}")), &form).await
     }
 
-    /// Fills the form in and sends it, by way of the review.
+    /// Fills in the form and sends it through the review.
     async fn fill(&self, name: &str) -> Reply {
         self.fill_and_send(name, "").await
     }
 
-    /// The same with more in the form that is sent.
+    /// The same with more fields in the form.
     async fn fill_and_send(&self, name: &str, more: &str) -> Reply {
         let reviewed = self.press("review", &format!("&f0={name}")).await;
         assert_eq!(
@@ -325,7 +326,7 @@ async fn post(rig: &Rig, name: &str, path: &str, cookie: &str, origin: &str, for
     send(host, PROXY, &head, form).await
 }
 
-/// The entries of the audit of this event.
+/// Returns the entries of the audit for this event.
 async fn audited(rig: &Rig, event: &str) -> Vec<String> {
     let all = mcp_elicit_record::audit::read(rig.record.store());
     let is_it = format!("\"{event}\"");
@@ -362,7 +363,7 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
     assert!(seen.body.contains("Moon") && seen.body.contains("Confirm exactly these answers"));
     let (_, rest) = seen.body.split_once("name=\"digest\" value=\"").unwrap();
     let digest = rest.split('"').next().unwrap().to_owned();
-    // Who has agreed reads so, and finds the form only by asking for it.
+    // A person who has agreed is told so, and gets the form only on request.
     let waits = ada.get(&ada.question("")).await.body;
     assert!(
         waits.contains("You have agreed. 1 more must agree."),
@@ -374,7 +375,7 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
         )
     );
     assert!(!seen.body.contains("<details class=\"again\""));
-    // Ada changes her mind: what Bob saw is not what he would confirm.
+    // Ada changes her answers: Bob cannot confirm what he has not seen.
     assert_eq!(ada.fill("Mars").await.status, 303);
     let stale = bob.press("confirm", &format!("&digest={digest}")).await;
     assert_eq!(stale.status, 409);
@@ -383,7 +384,7 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
     let (_, rest) = seen.body.split_once("name=\"digest\" value=\"").unwrap();
     let digest = rest.split('"').next().unwrap().to_owned();
     assert!(seen.body.contains("Mars"));
-    // Where Bob reviews other answers, one button sends, and it says what becomes of those that wait.
+    // When Bob reviews other answers, one button sends them, and the page shows the effect on the waiting answers.
     assert_eq!(bob.press("review", "&f0=Venus").await.status, 303);
     let review = bob.get(&bob.question("/review")).await.body;
     let (without_dialogs, _) = review.split_once("<dialog").unwrap();
@@ -400,7 +401,7 @@ async fn one_enters_answers_and_another_confirms_exactly_these() {
     ] {
         assert!(review.contains(words), "{words}: {review}");
     }
-    // Who entered them does not agree twice.
+    // The person who entered them does not agree twice.
     assert_eq!(
         ada.press("confirm", &format!("&digest={digest}"))
             .await
@@ -486,10 +487,10 @@ async fn claims_delegations_and_comments_are_told_and_a_conflict_keeps_the_draft
         .press("comment", &format!("&text={}", "long".repeat(600)))
         .await;
     assert_eq!(long.status, 409);
-    // The person gets the words back.
+    // The person gets the text back.
     assert!(long.body.contains("too long") && long.body.contains("longlong"));
     assert_eq!(bob.press("takeover", "").await.status, 303);
-    // To somebody whom the rule names; the note is for them.
+    // To a person whom the rule names; the note is for them.
     let dan = Person::enter(&rig, "dan").await;
     assert_eq!(dan.get(&dan.question("")).await.status, 404);
     let refused = bob.press("delegate", "&to=person:eve&note=you").await;
@@ -546,7 +547,7 @@ async fn a_command_is_told_that_the_rule_asks_people() {
         );
     }
     assert!(phase(&rig).await.is_open());
-    // Where people log in is known to commands of the folder.
+    // The commands of the folder know the address at which people log in.
     assert_eq!(
         folder.people_inbox(),
         None,
@@ -563,7 +564,7 @@ async fn a_command_is_told_that_the_rule_asks_people() {
     assert_eq!(folder.people_inbox(), None);
 }
 
-/// The texts of the course, in their order.
+/// Returns the texts of the history, in order.
 fn history(page: &Reply) -> Vec<String> {
     let lines = page.body.split("<span data-text>").skip(1);
     lines
@@ -580,7 +581,7 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     );
     ada.get(&ada.question("")).await;
     assert_eq!(bob.press("claim", "").await.status, 303);
-    // The form of everybody else is closed, and says why.
+    // The form is closed for all others, with the reason.
     let held = ada.get(&ada.question("")).await;
     assert!(
         held.body
@@ -593,7 +594,7 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     assert!(held.body.contains("/takeover\">Take over"));
     let own = bob.get(&bob.question("")).await;
     assert!(own.body.contains("You have claimed") && !own.body.contains("data-answering disabled"));
-    // Where another has to agree, the review says so.
+    // If another person has to agree, the review says so.
     let reviewed = bob.press("review", "&f0=Moon").await;
     assert_eq!(reviewed.status, 303);
     let review = bob.get(&bob.question("/review")).await;
@@ -610,7 +611,7 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
             .body
             .contains("Your answers are entered")
     );
-    // One thing to do next: to confirm.
+    // There is only one next step: to confirm.
     let seen = ada.get(&ada.question("")).await;
     let (without_dialogs, _) = seen.body.split_once("<dialog").unwrap();
     assert_eq!(
@@ -641,12 +642,12 @@ async fn the_course_names_people_as_others_read_them_and_stays_after_the_end() {
     let times: Vec<&str> = times.map(|time| time.split('"').next().unwrap()).collect();
     assert_eq!(times.len(), 7, "{}", over.body);
     assert!(times.is_sorted() && times[0].ends_with('Z'), "{times:?}");
-    // Those who may know only that it exists are told nothing of it.
+    // A person who may know only that the question exists gets no details.
     let eve = Person::enter(&rig, "eve").await;
     assert!(history(&eve.get(&eve.question("")).await).is_empty());
 }
 
-/// Everybody is of every group.
+/// A membership in which every person is in every group.
 struct Everybody;
 
 impl Membership for Everybody {
@@ -760,7 +761,7 @@ async fn views_search_and_headings_are_those_of_the_reader() {
     let groups = "<h1>Questions for your groups</h1>";
     has(&ada, "/?view=groups", &[groups], true).await;
     has(&ada, "/?view=mine", &["addressed to you by name"], false).await;
-    // The search stays in its view, and goes with the reader to another.
+    // The search stays in its view, and is kept when the reader changes views.
     let words = [
         "/?view=groups\">Show all of them",
         "?view=mine&#38;find=mo+zz",
@@ -940,7 +941,7 @@ async fn a_device_is_added_by_its_person_and_ends_when_they_log_out() {
     let (_, rest) = listed.body.split_once("name=\"device\" value=\"").unwrap();
     let device = rest.split('"').next().unwrap().to_owned();
     assert!(!listed.body.contains("push.example.com"));
-    // Nobody else ends it.
+    // No one else can end it.
     let token_of_bob = bob.get("/account").await.csrf();
     let form = format!("csrf={token_of_bob}&device={device}");
     assert_eq!(bob.post("/account/devices/end", &form).await.status, 404);

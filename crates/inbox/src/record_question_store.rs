@@ -59,7 +59,7 @@ pub struct RecordQuestionStore {
     people: Option<People>,
     /// The keys of callers, which are shown by their names.
     key_names: Option<Arc<ApiTokens>>,
-    /// The check whether the rule of a question is unchanged, if there are rules.
+    /// The check that the rule of a question is unchanged, if there are rules.
     is_asked_by: Option<RuleCheck>,
     turns: ListTurns,
 }

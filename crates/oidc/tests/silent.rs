@@ -1,4 +1,4 @@
-//! Providers that accept connections and say nothing, too little or too much.
+//! Providers that accept connections and send nothing, too little or too much.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is the test's")]
 
@@ -17,13 +17,13 @@ const LONG: Duration = Duration::from_secs(25);
 /// The way in which a provider responds to a request that is not for its metadata.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// Not at all.
+    /// No response.
     Silent,
-    /// With a byte of the head now and then.
+    /// A byte of the head now and then.
     TricklesHead,
-    /// With a byte of the body now and then.
+    /// A byte of the body now and then.
     TricklesBody,
-    /// With a body that never ends.
+    /// A body that never ends.
     Endless,
 }
 
@@ -36,7 +36,7 @@ const MANNERS: [Manner; 4] = [
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
-/// Starts a provider of which only the metadata are to be had, where they are; returns its issuer.
+/// Starts a provider that serves only its metadata, if that. Returns its issuer.
 async fn provider(manner: Manner, has_metadata: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let issuer = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Access tokens as a hostile issuer makes them, each refused for its reason.
+//! Access tokens of a hostile issuer, each rejected for its reason.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is the test's")]
 
@@ -33,7 +33,7 @@ fn claims(issuer: &Issuer) -> Value {
     })
 }
 
-/// The claims with one changed; `null` takes it out.
+/// Returns the claims with one changed; `null` removes it.
 fn with(issuer: &Issuer, name: &str, value: Value) -> Value {
     let mut claims = claims(issuer);
     let members = claims.as_object_mut().unwrap();
@@ -152,7 +152,7 @@ async fn a_signature_that_is_not_the_issuers_is_refused() {
         // Another issuer's key, under the name of the right one.
         other.sign_under(&json!({"alg": "EdDSA", "kid": kid}), &good),
         other.sign_under(&json!({"alg": "EdDSA"}), &good),
-        // The public key taken for a shared secret, and other names of no signature.
+        // The public key taken for a shared secret, and other names for no signature.
         issuer.sign_under(&json!({"alg": "HS256", "kid": kid}), &good),
         issuer.sign_under(&json!({"alg": "None", "kid": kid}), &good),
         issuer.sign_under(&json!({"alg": "none", "kid": kid}), &good),
@@ -167,7 +167,7 @@ async fn a_signature_that_is_not_the_issuers_is_refused() {
             &good,
         ),
         issuer.sign_under(&json!({"alg": "EdDSA", "kid": 1}), &good),
-        // A key that comes with the token is nobody's.
+        // A key that comes with the token is not trusted.
         other.sign_under(
             &json!({"alg": "EdDSA", "jku": other.url(), "kid": "key-1"}),
             &good,
@@ -206,7 +206,7 @@ async fn a_new_key_is_found_once_for_all_and_an_old_one_ends() {
     assert_eq!(check(&before, 0).await, Ok(()));
     issuer.rotate();
     let after = issuer.sign(&claims(&issuer));
-    // The issuer was asked a moment ago: no stranger can make it be asked without end.
+    // The issuer was asked a moment ago: requests of an unknown client cannot make it be asked without end.
     assert!(matches!(
         check(&after, 10).await,
         Err(TokenError::Invalid(_))
@@ -249,7 +249,7 @@ async fn the_last_keys_serve_for_a_day_while_the_issuer_is_down() {
     assert!(
         matches!(refused, Err(TokenError::Unavailable { retry_after }) if !retry_after.is_zero())
     );
-    // A key that is not in the last set may be good: the caller is not told to sign in again.
+    // A key that is not in the last set may be valid: the caller is not told to sign in again.
     issuer.rotate();
     let other = issuer.sign(&with(&issuer, "exp", json!(NOW + 200_000)));
     let unknown = verifier.verify(&other, &[RESOURCE], at(31 + 3_700)).await;
@@ -295,7 +295,7 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
         Err(TokenError::Invalid(_))
     ));
     assert_eq!(verifier.is_active("opaque", at(31)).await, Ok(false));
-    // An answer that is kept counts no more once the issuer has said that the token ended.
+    // A kept response is no longer valid after the issuer has reported the token's end.
     issuer.answer_about("ended", answer.clone());
     assert_eq!(ask("ended", 40).await, Ok("ada".to_owned()));
     issuer.answer_about("ended", json!({"active": false}));
@@ -388,7 +388,7 @@ async fn a_logout_token_ends_a_session_of_this_client() {
         let refused = verifier.verify_logout(&sign(&claims), now()).await;
         assert!(refused.is_err(), "{name} {value}");
     }
-    // An access token is none.
+    // An access token is not a logout token.
     let access = issuer.sign(&good);
     assert!(verifier.verify_logout(&access, now()).await.is_err());
 }

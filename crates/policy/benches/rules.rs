@@ -13,7 +13,7 @@ use mcp_elicit_policy::{Annotations, Call, Caller, Facts, Now, QuestionFacts, Ru
 const RULES: usize = 1_000;
 const TIMES: u32 = 2_000;
 
-/// A thousand rules, each made by `rule` from its number.
+/// Returns a thousand rules, each made by `rule` from its number.
 fn file(rule: impl Fn(usize) -> String) -> Rules {
     let mut text = "[people.ada]\nmail = \"ada@example.com\"\n".to_owned();
     for number in 0..RULES {

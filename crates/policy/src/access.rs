@@ -194,7 +194,7 @@ mod tests {
         standing
     }
 
-    /// The table again, as in the documentation, so that a mistake in either is noticed.
+    /// The table again, as in the documentation, so that an error in either is detected.
     const EXPECTED: &str = "
         SeeOwnHistory   - y - - - -
         SeeQuestion    - o y - - -

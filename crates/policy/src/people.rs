@@ -134,7 +134,8 @@ impl People {
         self.people.contains_key(name) || name.contains(' ')
     }
 
-    /// Returns the person with this subject, else with this verified mail address if no subject is known of that person.
+    /// Returns the person with this subject, else with this verified mail address if no subject is known of that
+    /// person.
     pub fn find(&self, subject: &str, mail: &str) -> Option<&str> {
         let mail = mail.to_ascii_lowercase();
         let by_subject = |person: &PersonEntry| {

@@ -413,7 +413,8 @@ impl Quorum {
         self.depth(person, people).is_some()
     }
 
-    /// Returns how often the entered answers have changed. A page that shows an older version must be reloaded.
+    /// Returns the number of times that the entered answers have changed. A page that shows an older version must be
+    /// reloaded.
     pub fn version(&self) -> u32 {
         self.version
     }

@@ -142,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// A virtual clock that jumps at random: every escalation is done once before the deadline, and the question times out
-        /// once.
+        /// A virtual clock that jumps at random: every escalation is done once before the deadline, and the question
+        /// times out once.
         #[test]
         fn under_any_clock_the_question_ends_once(
             deadline in 2_u64..200,

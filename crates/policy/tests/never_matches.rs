@@ -1,4 +1,5 @@
-//! Rules that can never match, or that nobody can answer: each is a mistake at its place, and nothing that may match is one.
+//! Rules that can never match, or that no one can answer: each is an error at its place, and no rule that may match is
+//! one.
 #![cfg(feature = "cel")]
 
 use mcp_elicit_policy::Rules;
@@ -16,7 +17,7 @@ all = ["cy", "group:ops"]
 leads = { claim = "gateway-leads" }
 "#;
 
-/// The mistakes of a file that begins with people: code, line after them, column.
+/// Returns the errors of a file that begins with people: code, line after them, column.
 fn defects(rest: &str) -> Vec<(&'static str, usize, usize)> {
     let before = PEOPLE.lines().count();
     let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
@@ -27,7 +28,7 @@ fn defects(rest: &str) -> Vec<(&'static str, usize, usize)> {
         .collect()
 }
 
-/// The messages of a file that begins with people.
+/// Returns the messages of a file that begins with people.
 fn messages(rest: &str) -> Vec<String> {
     let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
     loaded
@@ -75,7 +76,7 @@ fn a_value_that_a_member_never_has_is_a_mistake_at_its_place() {
             .collect();
         assert_eq!(found, expected, "{condition}");
     }
-    // Without people in the file, a key may be for anybody.
+    // Without people in the file, a key may have any owner.
     let alone = "[[rules]]\nwhen = 'caller.person == \"adaa\"'\nrefuse = \"no\"\n";
     assert_eq!(Rules::load(alone).defects, []);
 }
@@ -146,7 +147,7 @@ fn a_rule_whose_calls_others_take_or_refuse_is_a_mistake() {
     ] {
         assert_eq!(messages(&rules), [""; 0], "{rules}");
     }
-    // An approval that comes after the refusal lets nothing through: of both that are hidden, each is told.
+    // An approval after the refusal lets nothing through: both hidden rules are reported.
     assert_eq!(messages(&format!("{refused}{approves}{asks}")).len(), 2);
 }
 
@@ -208,7 +209,7 @@ fn a_rule_that_asks_only_those_who_may_not_log_in_is_a_mistake() {
         ("[\"person:ada\"]", ada, ""),
         ("[\"group:ops\"]", two, ""),
         ("[]", ada, ""),
-        // A claim may let her in, or add somebody.
+        // A claim may let her in, or add another person.
         ("[\"group:leads\"]", ada, ""),
         ("[\"person:bob\"]", "{ group = \"leads\" }", ""),
         ("[\"person:bob\"]", "\"caller\"", ""),

@@ -1,4 +1,4 @@
-//! The acts on one question: each cell of the table, and random runs against a small reference under a virtual clock.
+//! The actions on one question: each cell of the table, and random runs against a small reference with a virtual clock.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 const START: Timestamp = Timestamp::from_millis(1_000_000);
 
-/// Groups with their members now, and the caller.
+/// Groups with their present members, and the caller.
 #[derive(Clone, Debug, Default)]
 struct World {
     ops: BTreeSet<String>,
@@ -47,7 +47,7 @@ impl Membership for World {
     }
 }
 
-/// A group by a claim, of which anybody may be.
+/// A group by a claim, of which any person may be a member.
 struct Claimed;
 
 impl Membership for Claimed {
@@ -60,7 +60,8 @@ impl Membership for Claimed {
     }
 }
 
-/// Everybody is in the group `ops`. Names before the dot are those of people, and only names in capitals are in the file.
+/// Every person is in the group `ops`. The part of a name before the dot identifies the person, and only names in
+/// capitals are in the file.
 struct Named {
     knows_subjects: bool,
 }
@@ -88,7 +89,7 @@ impl Membership for Named {
     }
 }
 
-/// The same after the name `A.1` was given to somebody else.
+/// The same after the name `A.1` was given to another person.
 struct Renamed(Named);
 
 impl Membership for Renamed {
@@ -229,7 +230,7 @@ fn one_fills_and_the_others_confirm_exactly_these_answers() {
 
 #[test]
 fn stale_confirm() {
-    // The answers change between look and confirm: nobody agrees to what they have not seen.
+    // The answers change between display and confirmation: a person cannot agree to answers that they have not seen.
     let filled = done(&asked(2, true), "b", fill(1, 0));
     assert_eq!(refused(&filled, "c", fill(2, 0)), Denied::Changed);
     let (edited, notices) = act(&filled, "c", fill(2, 1), &world()).unwrap();
@@ -256,7 +257,7 @@ fn a_vote_of_somebody_who_left_does_not_count() {
         Denied::LeftGroup
     );
     assert_eq!(waits.void_votes(&later), ["c"]);
-    // The one who entered the answers: those who agreed to exactly these still agree.
+    // Without the person who entered the answers, those who agreed to exactly these still agree.
     let mut later = world();
     later.ops.remove("b");
     assert_eq!(two.void_votes(&later), ["b"], "before anybody acts");
@@ -264,7 +265,7 @@ fn a_vote_of_somebody_who_left_does_not_count() {
     assert_eq!(notices, [Notice::VoteDropped("b".to_owned())]);
     assert_eq!(waits.votes(), ["c", "a"]);
     assert_eq!((waits.missing(), waits.version()), (1, two.version()));
-    // Only two are left, so that three cannot agree until somebody joins them.
+    // Only two are left, so three cannot agree until another person joins them.
     assert_eq!(waits.people_left(&later), Some(2));
     later.ops.insert("e".to_owned());
     assert_eq!(waits.void_votes(&later), ["b"]);
@@ -288,18 +289,18 @@ fn a_question_is_never_handed_on_so_that_too_few_are_left() {
     let to = |name| Act::Delegate { to: person(name) };
     let too_few = Denied::TooFewLeft { need: 2, left: 1 };
     let open = asked(2, false);
-    // To one who is asked already, in person or by the group.
+    // To a person who is asked already, in person or by the group.
     assert_eq!(act(&open, "b", to("c"), &two).unwrap_err(), too_few);
     let group_act = Act::Delegate { to: group("ops") };
     assert_eq!(act(&open, "b", group_act, &two).unwrap_err(), too_few);
-    // With three of whom two must agree, one may leave it to the others, and no second one.
+    // Of three people, of whom two must agree, one may delegate to the others, but not a second one.
     let handed = done(&open, "b", to("c"));
     assert_eq!(refused(&handed, "c", to("a")), too_few);
     assert_eq!(handed.people_left(&world()), Some(2));
-    // To somebody new it may always go.
+    // Delegation to a new person is always possible.
     let (handed, _) = act(&open, "b", to("d"), &two).unwrap();
     assert_eq!(handed.people_left(&two), Some(2));
-    // Where a claim makes members, nobody can tell.
+    // If a claim makes members, the number is unknown.
     assert_eq!(open.people_left(&Claimed), None);
     assert!(act_among(&open, "b", to("c"), &Claimed).is_ok());
 }
@@ -404,7 +405,7 @@ fn a_question_is_delegated_within_the_rule() {
         done(&handed, "d", fill(1, 0)).state(),
         State::Ended(_)
     ));
-    // The chain has an end.
+    // The chain of delegations is limited.
     let mut chain = World {
         leads: names("defgh"),
         ..world()
@@ -512,7 +513,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The reference: a list of what was accepted, from which everything is worked out anew each time.
+/// The reference: a list of the accepted actions, from which everything is computed again each time.
 #[derive(Default)]
 struct Reference {
     votes: Vec<(String, u8)>,
@@ -527,7 +528,7 @@ impl Reference {
     fn asked(&self, who: &str, world: &World) -> bool {
         let by_rule =
             |who: &str| world.ops.contains(who) || self.leads_asked && world.leads.contains(who);
-        // A person who was chosen as a member of a group must still be one of it, or of the other.
+        // A person who was chosen as a member of a group must still be a member of it, or of the other.
         let is_member = world.ops.contains(who) || world.leads.contains(who);
         by_rule(who) || is_member && self.given_away.iter().any(|(_, to, _)| to == who)
     }
@@ -544,7 +545,7 @@ impl Reference {
         self.asked(who, world) && who != world.caller
     }
 
-    /// Returns `true` if the person has handed it on, and nobody has handed it back since.
+    /// Returns `true` if the person has delegated the question, and it has not been delegated back since.
     fn gave_away(&self, who: &str) -> bool {
         let mut gave = false;
         for (from, to, _) in &self.given_away {
@@ -559,7 +560,7 @@ impl Reference {
             .count()
     }
 
-    /// Applies an act, and returns `false` where it is refused.
+    /// Applies an action, and returns `false` if it is refused.
     fn act(
         &mut self,
         who: &str,
@@ -647,8 +648,8 @@ impl Reference {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Random acts of six people whose groups change: the machine and the reference agree on every act, and what ends answered was
-    /// agreed to by enough people, each entitled, none the caller.
+    /// Random actions of six people whose groups change: the state machine and the reference agree on every action, and
+    /// every answered question was agreed to by enough people, each entitled, none the caller.
     #[test]
     fn not_caller(need in 1_u8..4, steps in proptest::collection::vec(step(), 1..40)) {
         let people = ["a", "b", "c", "d", "e", "f"];
@@ -699,7 +700,7 @@ proptest! {
                     }
                     let left = quorum.people_left(&world).unwrap();
                     prop_assert_eq!(left, reference.left(&world));
-                    // No act leaves fewer than are needed, where there were enough.
+                    // No action leaves fewer people than needed, if there were enough.
                     let was_enough = before.people_left(&world).unwrap() >= usize::from(need);
                     prop_assert!(!was_enough || left >= usize::from(need));
                     if let State::Ended(Ending::Answered { votes, .. }) = quorum.state()
@@ -747,7 +748,7 @@ fn one_person_agrees_once_under_whatever_name() {
         let refused = act_among(&filled, name, what, &known).unwrap_err();
         assert_eq!(refused, Denied::AlreadyVotedAs, "{name}");
     }
-    // It is kept with the vote: what is known of the old name now does not matter.
+    // The identity is stored with the vote: present knowledge about the old name does not matter.
     let stored: Quorum = serde_json::from_str(&serde_json::to_string(&filled).unwrap()).unwrap();
     assert_eq!(stored, filled);
     let (ended, _) = act_among(&stored, "b.1", confirm(1), &known).unwrap();
@@ -768,7 +769,7 @@ fn a_vote_is_of_the_person_who_agreed_and_not_of_whoever_has_the_name_later() {
     let (confirmed, notices) = act_among(&filled, "B.1", confirm(1), &later).unwrap();
     assert_eq!(confirmed.votes(), ["B.1"]);
     assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);
-    // Whoever has the name now has not agreed yet.
+    // The person who has the name now has not agreed yet.
     let (replaced, notices) = act_among(&filled, "A.1", confirm(1), &later).unwrap();
     assert_eq!(replaced.votes(), ["A.1"]);
     assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);

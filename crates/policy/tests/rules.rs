@@ -1,4 +1,4 @@
-//! Rules files: what is a mistake, and what is decided.
+//! Rules files: their errors and their decisions.
 #![cfg(feature = "cel")]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -19,7 +19,7 @@ all = ["cy", "group:ops"]
 leads = { claim = "gateway-leads" }
 "#;
 
-/// The mistakes of a file that begins with people: code, line after them, column.
+/// Returns the errors of a file that begins with people: code, line after them, column.
 fn defects(rest: &str) -> Vec<(&'static str, usize, usize)> {
     let before = PEOPLE.lines().count();
     let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
@@ -320,7 +320,7 @@ fn a_condition_is_checked_before_anything_calls() {
     assert_eq!(Rules::load(&long).defects[0].code, "condition-too-large");
     let huge = format!("[[rules]]\nwhen = '{}'\nallow = true\n", " ".repeat(3_000));
     assert_eq!(Rules::load(&huge).defects[0].code, "condition-too-large");
-    // The largest that the bounds let through does not overflow the stack of a small thread.
+    // The largest that the limits allow does not overflow the stack of a small thread.
     for source in [
         format!("{}true{}", "(".repeat(8), ")".repeat(8)),
         format!("{}true{}", "!(".repeat(7), ")".repeat(7)),
@@ -547,7 +547,7 @@ fn the_first_rule_that_matches_decides() {
 #[test]
 fn errors_restrict() {
     let world = World::new();
-    // Absent, of a wrong type, unreadable: a rule that restricts matches, one that loosens does not.
+    // Absent, of a wrong type, unreadable: a restrictive rule matches, a permissive one does not.
     assert_eq!(
         world.plan("deploy", Some(("deploy_app", "{}")), &form()),
         "ask deploy-production need 2"
@@ -580,8 +580,8 @@ fn errors_restrict() {
     assert_eq!(world.plan("crm", None, &form()), "ask - need 1");
 }
 
-/// The decision of one rule with this condition about these arguments: `true`, `false`, or an error. As a rule that restricts and as one that
-/// loosens, and by the preview, which evaluates the rules one by one.
+/// Returns the decision of one rule with this condition about these arguments: `true`, `false`, or an error. Checked as
+/// a restrictive and as a permissive rule, and by the preview, which evaluates the rules one by one.
 fn held(when: &str, arguments: &str) -> Option<bool> {
     let decides = |decision: &str| {
         let file = format!("{PEOPLE}[[rules]]\nname = \"r\"\nwhen = '{when}'\n{decision}\n");
@@ -618,7 +618,7 @@ fn values_of_different_types_are_neither_equal_nor_unequal() {
         r#"{"a":10.0000000000000001}"#,
         "{}",
     ];
-    // The first is compared without CEL, the others by it.
+    // The first is compared without CEL, the others by CEL.
     for (equal, unequal) in [
         (
             format!("{A} == \"production\""),
@@ -678,7 +678,7 @@ fn values_of_different_types_are_neither_equal_nor_unequal() {
         ("arguments.a == true", r#"{"a":"true"}"#, None),
         ("arguments.a == true", r#"{"a":1}"#, None),
         ("arguments.a == true", r#"{"a":false}"#, Some(false)),
-        // `null` is written where there may be no value.
+        // `null` is written to test for an absent value.
         ("arguments.a == null", r#"{"a":null}"#, Some(true)),
         ("arguments.a == null", r#"{"a":"x"}"#, Some(false)),
         ("null != arguments.a", r#"{"a":["x"]}"#, Some(true)),
@@ -692,18 +692,18 @@ fn values_of_different_types_are_neither_equal_nor_unequal() {
         ("arguments.a in [\"x\", null]", r#"{"a":"y"}"#, Some(false)),
         ("arguments.a in [\"x\", null]", r#"{"a":1}"#, None),
         ("arguments.a in [null]", r#"{"a":1}"#, Some(false)),
-        // A list that is written says which types are expected.
+        // A list in the condition determines the expected types.
         ("arguments.a in [\"x\", 1]", r#"{"a":"y"}"#, Some(false)),
         ("arguments.a in [\"x\", 1]", r#"{"a":1}"#, Some(true)),
         ("arguments.a in [\"x\", 1]", r#"{"a":true}"#, None),
         ("arguments.a in []", r#"{"a":true}"#, Some(false)),
-        // A list of the call: each element must be of the type that is looked for, unless it is found.
+        // In a list of the call, each element must be of the type of the wanted value, unless it is found.
         ("\"x\" in arguments.a", r#"{"a":["y","z"]}"#, Some(false)),
         ("\"x\" in arguments.a", r#"{"a":[1,"x"]}"#, Some(true)),
         ("\"x\" in arguments.a", r#"{"a":["y",["x"]]}"#, None),
         ("\"x\" in arguments.a", r#"{"a":["y",null]}"#, None),
         ("\"x\" in arguments.a", r#"{"a":"x"}"#, None),
-        // A map is no list, whatever its names are. Of the arguments themselves, the names are looked at.
+        // A map is no list, even if it has such a key. Of the arguments themselves, the names are tested.
         ("\"x\" in arguments.a", r#"{"a":{"x":0}}"#, None),
         ("\"x\" in arguments.a", r#"{"a":{"y":"x"}}"#, None),
         ("\"a\" in arguments", r#"{"a":{"y":0}}"#, Some(true)),
@@ -771,7 +771,7 @@ fn values_of_different_types_are_neither_equal_nor_unequal() {
             Some(true),
         ),
         ("arguments.a == arguments.b", r#"{"a":null,"b":"x"}"#, None),
-        // What decides without the value decides.
+        // A conjunct or disjunct that decides without the value decides.
         (
             "arguments.a == \"x\" && tool == \"u\"",
             r#"{"a":1}"#,
@@ -850,7 +850,7 @@ fn the_people_of_a_file_are_found() {
     let people = rules.people();
     assert_eq!(people.find("", "Ada@Example.com"), Some("ada"));
     assert_eq!(people.find("", ""), None);
-    // The sign for kelvin is another letter: `k` in lower case, and another mailbox.
+    // The kelvin sign is another character: it becomes `k` in lower case, but names another mailbox.
     let kelvin = PEOPLE.replace("ada@example.com", "kit@example.com");
     let kelvin = Rules::parse(&kelvin).unwrap();
     assert_eq!(kelvin.people().find("", "Kit@example.com"), Some("ada"));

@@ -1,4 +1,4 @@
-//! The record over a store in memory: first answer, once delivered, found again.
+//! The record over a store in memory: the first answer wins, is delivered once, and is found again.
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::answer::Outcome;
@@ -31,7 +31,7 @@ fn record(store: Arc<dyn Store>) -> Arc<Record> {
     ))
 }
 
-/// A caller of a server.
+/// Returns a caller of a server.
 fn of(server: &str, caller: &str) -> SessionIdentity {
     SessionIdentity {
         server: ServerIdentity {
@@ -157,7 +157,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
             .unwrap(),
         Verdict::Gone
     );
-    // The audit has every step, no value, and holds together until somebody touches it.
+    // The audit has every step, no value, and is intact until it is changed.
     let mut links = audit::read(&*store).await.unwrap();
     let all: String = links.iter().map(|link| link.entry.as_str()).collect();
     assert!(!all.contains("Ada") && !all.contains("moon") && all.contains("deploy"));
@@ -279,7 +279,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     );
 }
 
-/// A record over a store that others may look into, which knows that it is alone.
+/// Returns a record that is the only one on its store, and the store for inspection.
 async fn alone() -> (Arc<Memory>, Arc<Record>) {
     let below: Arc<Memory> = Arc::default();
     let record = record(below.clone());
@@ -335,7 +335,7 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
         below.find(id.clone()).await.unwrap().is_none(),
         "on its way it is not written by itself"
     );
-    // The server accepts it: that is the same write.
+    // The server accepts it, which is part of the same write.
     assert!(record.confirm(&ids).now().is_some());
     record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
@@ -354,7 +354,7 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
     assert!(record.live().is_empty());
 }
 
-/// Asks a question, which is in the record then. Returns its id, and the events that its session hears.
+/// Asks a question that is written at once. Returns its id, and the events for its session.
 async fn ask(
     record: &Arc<Record>,
     asked: &NewQuestion,
@@ -365,7 +365,7 @@ async fn ask(
     (recorded.await.unwrap().id, told)
 }
 
-/// Asks a question that is written behind. Returns its id, and the events that its session hears.
+/// Asks a question that is written behind. Returns its id, and the events for its session.
 fn ask_behind(
     record: &Arc<Record>,
     asked: &NewQuestion,
@@ -402,7 +402,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
         row.lifecycle.is_open(),
         "an answer is written with its delivery"
     );
-    // The call ends: the server is gone, or the client gave up.
+    // The call ends: the server is gone, or the client cancelled.
     assert!(record.end(&id, Ending::ServerGone).now().is_some());
     record.flush().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
@@ -509,7 +509,8 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
     assert_eq!(taken, [r#"{"action":"decline"}"#]);
 }
 
-/// Two gateways on one record: what one claimed the other leaves alone until it is shared, and it is shared soon.
+/// Two gateways on one record: a question that one has taken is not used by the other until it is shared, which happens
+/// soon.
 #[tokio::test]
 async fn in_company_a_question_is_for_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -545,7 +546,7 @@ async fn in_company_a_question_is_for_all() {
         Commit::Behind,
     );
     assert_eq!(beside.now(), None, "in company questions are written first");
-    // As its housekeeping does.
+    // As the second gateway's housekeeping does.
     let answer = accept();
     let (verdict, heard) = tokio::join!(
         second
@@ -579,7 +580,7 @@ async fn in_company_a_question_is_for_all() {
             .unwrap(),
         Verdict::Late(_)
     ));
-    // Alone again, it looks what was left.
+    // Once it is the only gateway again, it looks for abandoned questions.
     drop(second);
     first.check_presence().await.unwrap();
     let again = first.create(

@@ -253,7 +253,7 @@ impl Relay {
 
     /// Ends every question of a call that ends. One that may belong to another call is reassigned to it. If the server
     /// ended the call, its remaining questions were asked outside any call: the server is told, so that it does not
-    /// wait for ever. After a call that the client gave up, the server has to clean up itself.
+    /// wait forever. After a call that the client gave up, the server has to clean up itself.
     pub(crate) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
         let open = self
             .calls

@@ -34,7 +34,7 @@ pub(crate) fn asks_in_result(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "resultType", asks)
 }
 
-/// Returns `true` if the result says, as defined by 2025-11-25, that the call goes on as a task.
+/// Returns `true` if the result says, as defined by 2025-11-25, that the call continues as a task.
 pub(crate) fn begins_task(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "task", |task| task != "null")
 }
@@ -115,7 +115,7 @@ fn asks(kind: &str) -> bool {
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
 }
 
-/// Returns `true` if this `resultType` asks, or says that the call goes on as a task.
+/// Returns `true` if this `resultType` asks, or says that the call continues as a task.
 fn asks_or_may(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")

@@ -59,7 +59,7 @@ impl Start {
 }
 
 impl Carried {
-    /// Creates answers for the questions of a call that starts anew.
+    /// Creates answers for the questions of a call that starts again.
     pub(crate) fn answers(answers: RetryAnswers) -> Self {
         let answers = Some(answers);
         Self {
@@ -81,7 +81,7 @@ impl Carried {
         self.delivery
     }
 
-    /// Returns the answers for the questions of a call that starts anew.
+    /// Returns the answers for the questions of a call that starts again.
     pub(crate) fn into_answers(self) -> Option<RetryAnswers> {
         self.answers
     }

@@ -56,7 +56,7 @@ impl Relay {
         if self.turns.queue().is_full()
             && let Some(oldest) = self.turns.queue().oldest_left()
         {
-            // The server does not know of it: made again, it starts anew.
+            // The server does not know of it: a repeated call starts from the beginning.
             self.drop_unattended(now, oldest);
         }
         let target = self.calls.get(key).and_then(Call::target);

@@ -69,7 +69,7 @@ pub trait QuestionDecisions {
 /// A call, and the facts that its server lists of its tool.
 pub type CallFacts<'a> = (&'a CallSummary, Option<&'a ToolFacts>);
 
-/// Decisions that are requested anew for each call.
+/// Decisions that are requested for each call.
 struct Each<'a, D: ?Sized> {
     decisions: &'a D,
     now: Timestamp,

@@ -246,7 +246,7 @@ pub enum Event {
     Restarted,
     /// Hand every held call back: the gateway is about to stop.
     Drain,
-    /// Hand every held call back, because its client no longer waits for it. Made again, the call goes on.
+    /// Hand every held call back, because its client no longer waits for it. Made again, the call continues.
     HandBack,
     /// The gateway stops: waiting clients are told.
     Stop,

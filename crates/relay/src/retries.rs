@@ -197,7 +197,7 @@ impl Relay {
         Some(ErrorResponse::fault(fault, self.client.revision()))
     }
 
-    /// Starts a call anew that is no longer in progress, as after a restart; its questions find the retry's answers.
+    /// Restarts a call that is no longer in progress, as after a restart; its questions find the retry's answers.
     pub(crate) fn starts_anew(
         &mut self,
         frame: ClientFrame<'_>,

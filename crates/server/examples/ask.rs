@@ -1,4 +1,4 @@
-//! One tool, one question: the smallest server that asks, and the one that the benchmarks drive.
+//! One tool, one question: the smallest server that asks, which the benchmarks use too.
 //!
 //! `cargo run -p mcp-elicit-server --example ask` speaks on stdin and stdout, `-- --listen 127.0.0.1:8080` over HTTP at
 //! `/mcp`.
@@ -45,7 +45,7 @@ impl ServerHandler for Asker {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Made once, outside the factory: a client without a session gets a new server for each of its requests.
+    // Created once, outside the factory: a client without a session gets a new server for each of its requests.
     let settings = ServerSettings::default().audience("ask");
     listen::serve(std::env::args().skip(1), move || {
         Asker.eliciting(settings.clone())

@@ -1,4 +1,4 @@
-//! Configuration: a form whose fields propose what is usual, with a rule of the author's own.
+//! Configuration: a form whose fields propose the usual values, with a rule of the author's own.
 
 mod listen;
 
@@ -10,7 +10,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A server that starts development environments, on ports that are free.
+/// A server that starts development environments on free ports.
 #[derive(Clone)]
 struct Environments {
     taken: Arc<BTreeSet<u16>>,

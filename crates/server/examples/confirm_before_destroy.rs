@@ -1,4 +1,4 @@
-//! Confirm before destroy: the tool says what it is about to do, and does nothing without a yes.
+//! Confirm before destroy: the tool announces its action, and does nothing without a yes.
 
 mod listen;
 
@@ -34,7 +34,7 @@ impl Branches {
             ))
             .title(format!("Yes, delete {name}"))
             .await?;
-        // In a step: whatever is asked after this, the branch is deleted once.
+        // In a step, so that the branch is deleted once, even if more questions follow.
         let was_there = elicit
             .step("delete", || async {
                 let mut branches = self

@@ -1,7 +1,7 @@
-//! Connect an account with a key: the person leaves it on a page of this server; no client, model or log sees it.
+//! Connect an account with a key: the person enters it on a page of this server, and no client, model or log sees it.
 //!
-//! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. There is only one user here, the person at this
-//! machine, so everybody who can reach the loopback address is that user; a real server looks at its own login.
+//! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. The only user is the person at this machine, so every
+//! client that can reach the loopback address acts for that user. A real server uses its own login.
 
 #[path = "listen/over_http.rs"]
 mod over_http;

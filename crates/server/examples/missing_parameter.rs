@@ -1,4 +1,4 @@
-//! Missing parameter: what the model left out, the person is asked for; what it gave is not asked again.
+//! Missing parameter: the person is asked only for the arguments that the model left out.
 
 mod listen;
 
@@ -42,7 +42,7 @@ impl Tables {
         elicit: Elicit,
         Parameters(wish): Parameters<Wish>,
     ) -> Result<String, ElicitError> {
-        // Both at once: a client of 2026-07-28 gets them in one round.
+        // Both at once: a client of 2026-07-28 gets the two questions in one round.
         let (people, evening) = tokio::join!(
             async {
                 match wish.people {

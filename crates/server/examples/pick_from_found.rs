@@ -1,4 +1,4 @@
-//! Pick from what was found: the tool searches, and when it finds several the person says which one is meant.
+//! Pick from search results: if the tool finds several, the person picks one.
 
 mod listen;
 
@@ -51,7 +51,7 @@ impl Contacts {
         elicit: Elicit,
         Parameters(Search { name }): Parameters<Search>,
     ) -> Result<String, ElicitError> {
-        // In a step, so that the person picks from the list that was shown, whatever a later search would find.
+        // In a step, so that the person picks from the list that was shown, even if a later search would find others.
         let found = elicit.step("search", || search(&name)).await?;
         let id = match &found[..] {
             [] => return Ok(format!("Nobody is called {name}")),

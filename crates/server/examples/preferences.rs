@@ -1,5 +1,4 @@
-//! Preferences: a form known at run time, which shows what is set now. Declining or closing it keeps everything as it
-//! is.
+//! Preferences: a form known at run time, which shows the present settings. Declining or closing it changes nothing.
 
 mod listen;
 
@@ -22,7 +21,7 @@ struct Preferences {
 #[derive(Clone)]
 struct Workflow(Arc<Mutex<Preferences>>);
 
-/// The form, with what is set now filled in.
+/// Builds the form, filled in with the present settings.
 fn form(now: &Preferences) -> Result<Form, ElicitError> {
     let schema = json!({
         "type": "object",
@@ -53,7 +52,7 @@ fn form(now: &Preferences) -> Result<Form, ElicitError> {
 impl Workflow {
     #[tool(description = "Let the person change their preferences")]
     async fn preferences(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        // In a step: the form that is shown is the same in every run, also when they are changed meanwhile.
+        // In a step, so that the same form is shown in every run, even if the settings change in the meantime.
         let now = elicit.step("look up", async || self.current()).await?;
         let asked = elicit.ask("Customize your workflow preferences", form(&now)?);
         let answers = match asked.outcome().await? {
@@ -86,7 +85,7 @@ impl Workflow {
 #[tool_handler(name = "workflow", version = "1.0.0")]
 impl ServerHandler for Workflow {}
 
-/// The preferences before anybody changed them.
+/// Returns the initial preferences.
 fn usual() -> Preferences {
     Preferences {
         notifications: false,

@@ -1,8 +1,8 @@
-//! The same handlers on whichever revision you name: see how a client asks on each of them.
+//! The same handlers on a revision of your choice, to show how a client asks on each.
 //!
 //! `cargo run -p mcp-elicit-server --example revisions 2025-06-18` speaks on stdin and stdout and knows no other
-//! revision; `-- 2025-06-18 --listen 127.0.0.1:8080` does so over HTTP at `/mcp`. The test `clients` puts real clients
-//! before it.
+//! revision; `-- 2025-06-18 --listen 127.0.0.1:8080` does so over HTTP at `/mcp`. The test `clients` runs real clients
+//! against it.
 
 mod listen;
 

@@ -1,4 +1,4 @@
-//! The guide's first server, whole: one tool that asks, on stdin and stdout, or over HTTP with an address.
+//! The guide's first server in full: one tool that asks, on stdin and stdout, or over HTTP if an address is given.
 //!
 //! `cargo run -p mcp-elicit-server --example served`, or with `-- 127.0.0.1:8080` over HTTP at `/mcp`.
 

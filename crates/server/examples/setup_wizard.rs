@@ -1,5 +1,5 @@
-//! A set-up wizard: what is asked next depends on what was answered, nothing is made before the last yes, and what is
-//! made is made once.
+//! A set-up wizard: each question depends on the answers before it, nothing is created before the last yes, and
+//! everything is created once.
 
 mod listen;
 
@@ -10,7 +10,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The projects that were made.
+/// The projects that were created.
 #[derive(Clone, Default)]
 struct Projects(Arc<Mutex<Vec<String>>>);
 
@@ -65,7 +65,7 @@ impl Projects {
             framework,
             license,
         } = project;
-        // Only where there is something to choose.
+        // Only if there is a choice.
         let typescript = match framework {
             Framework::None => false,
             Framework::React | Framework::Vue => {
@@ -82,7 +82,7 @@ impl Projects {
         elicit
             .confirm(format!("Create it like this?\n\n{plan}"))
             .await?;
-        // In a step: whatever is asked after this, the project is made once.
+        // In a step, so that the project is created once, even if more questions follow.
         let number = elicit.step("create", async || self.create(plan)).await?;
         Ok(format!("{name} is project {number}"))
     }
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Sets a project up; gives what was said, what was made and how often the person was asked.
+    /// Sets a project up. Returns the result's text, the created projects and the number of questions.
     async fn set_up(
         answers: impl IntoIterator<Item = ScriptedAnswer>,
     ) -> (Result<String, ElicitError>, Vec<String>, usize) {

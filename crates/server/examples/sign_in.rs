@@ -1,11 +1,11 @@
-//! Sign in to a third party: a tool needs the person's account elsewhere, and asks them to let this server in.
+//! Sign in to a third party: a tool needs the person's account there, and asks them to authorize this server.
 //!
 //! `-- --issuer https://accounts.example.com --client ID [--scope NAME]... [--listen 127.0.0.1:8080]`, with the
-//! client's secret in `CLIENT_SECRET` if it has one. MCP is at `/mcp`, the pages under `/connect`; the redirect URI to
-//! register at the provider is said on stderr.
+//! client's secret in `CLIENT_SECRET` if it has one. MCP is at `/mcp`, the pages under `/connect`. The redirect URI to
+//! register at the provider is printed on stderr.
 //!
-//! There is only one user here, the person at this machine; a real server looks at its own login (`Session`,
-//! `from_cookie`, or `.sign_in(..)` at a provider) and at who the MCP client signed in as.
+//! The only user is the person at this machine. A real server uses its own login (`Session`, `from_cookie`, or
+//! `.sign_in(..)` at a provider) and the principal as whom the MCP client signed in.
 
 #[path = "listen/over_http.rs"]
 mod over_http;
@@ -32,7 +32,7 @@ struct Accounts {
 }
 
 impl Accounts {
-    /// Returns what is known of the user's account, without the tokens.
+    /// Returns the account data of the user, without the tokens.
     fn account(&self, user: &str) -> Option<String> {
         let vault = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
         let grant = vault.get(user)?;

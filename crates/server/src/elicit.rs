@@ -290,7 +290,7 @@ impl Elicit {
 
     /// Asks the person to visit a URL. Success means that the person agreed to open it, not that they are done there.
     ///
-    /// The URL must be the same in each run of the handler: one that is generated anew belongs in a
+    /// The URL must be the same in each run of the handler: a URL generated in each run belongs in a
     /// [`step`](Self::step).
     ///
     /// ```

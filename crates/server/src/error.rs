@@ -1,4 +1,4 @@
-//! The reasons why an ask returned no answer, sorted by who is to blame, and their errors on the wire.
+//! The reasons why an ask returned no answer, sorted by the party at fault, and their errors on the wire.
 
 use std::time::Duration;
 

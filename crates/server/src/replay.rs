@@ -232,7 +232,7 @@ impl Replay {
 fn carried(journal: &Journal) -> Journal {
     let text = serde_json::to_string(journal);
     let read = text.and_then(|text| serde_json::from_str(&text));
-    // The text was just written, so it is readable; otherwise the run starts anew, and the difference is reported.
+    // The text was just written, so it is readable; otherwise the run starts again, and the difference is reported.
     read.unwrap_or_default()
 }
 

@@ -296,7 +296,7 @@ impl ServerSettings {
     }
 }
 
-/// Returns one key for all wrappers of this process: a stateless HTTP service wraps anew for each request.
+/// Returns one key for all wrappers of this process: a stateless HTTP service creates a wrapper for each request.
 fn process_keys() -> Result<Keys, SealError> {
     static KEYS: std::sync::LazyLock<Result<Keys, SealError>> = std::sync::LazyLock::new(|| {
         tracing::warn!(

@@ -79,8 +79,8 @@ async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<S
     Ok(state)
 }
 
-/// The states used in this process, for all wrappers without their own store: a stateless HTTP service wraps anew for
-/// each request.
+/// The states used in this process, for all wrappers without their own store: a stateless HTTP service creates a
+/// wrapper for each request.
 static USED: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
 
 /// Seals `state` for sending.

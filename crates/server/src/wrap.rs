@@ -53,7 +53,7 @@ use crate::settings::{ServerSettings, Shared};
 pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// Wraps this server: its tool, prompt and resource handlers can take an [`Elicit`](crate::Elicit).
     ///
-    /// A stateless HTTP service builds its handler anew for each request: create the [`ServerSettings`] once, outside
+    /// A stateless HTTP service builds a handler for each request: create the [`ServerSettings`] once, outside
     /// the factory, and clone them; otherwise the questions of one request cannot be answered on the next.
     ///
     /// Wrapping once is enough. If a server is wrapped twice, the outer wrapper asks with its settings, the inner one

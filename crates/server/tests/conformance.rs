@@ -1,6 +1,6 @@
 //! The official conformance suite: every scenario that touches elicitation, against `examples/conformance_server`.
 //!
-//! Skips, and says so, where the suite cannot run. `tests/conformance/run.sh` runs everything else as well.
+//! Reports a skip if the suite cannot run. `tests/conformance/run.sh` runs all other scenarios too.
 
 #![expect(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ const ROUNDS: [&str; 14] = [
     "input-required-result-validate-input",
 ];
 
-/// The example as a child that ends with the test.
+/// The example as a child process that ends with the test.
 struct Server {
     child: Child,
     url: String,
@@ -71,7 +71,7 @@ impl Drop for Server {
     }
 }
 
-/// Cargo builds the examples of a package before it runs its tests, next to them.
+/// Returns the path of the example. Cargo builds the examples of a package before it runs its tests, next to them.
 fn example() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
@@ -79,7 +79,7 @@ fn example() -> PathBuf {
     path.join("examples").join("conformance_server")
 }
 
-/// Runs the whole suite for one revision and gives its summary: a line for each scenario.
+/// Runs the whole suite for one revision and returns its summary: a line for each scenario.
 fn summary(suite: &Program, url: &str, revision: &str) -> String {
     let results = tempfile::tempdir().unwrap();
     let results = results.path().to_str().unwrap();

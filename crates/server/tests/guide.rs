@@ -1,5 +1,5 @@
-//! The code of `docs/server.md`, of the project's README and of this crate's is code: all of it stands in here, word for
-//! word, compiles and runs. What the guide says of `connect` stands in `examples/connect_account.rs`.
+//! The code of `docs/server.md`, of the project's README and of this crate's, word for word: it compiles and runs. The
+//! guide's code about `connect` is in `examples/connect_account.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -336,7 +336,7 @@ fn keys_that_are_not_there_are_said_to_be_missing() {
     assert!(settings().is_err());
 }
 
-/// Without comments and without white space.
+/// Returns code without comments and white space.
 fn bare(code: &str) -> String {
     let lines = code.lines().map(|line| {
         let code = line.split_once(" // ").map_or(line, |(code, _)| code);
@@ -350,7 +350,7 @@ fn bare(code: &str) -> String {
         .flat_map(str::chars)
         .filter(|letter| !letter.is_whitespace())
         .collect();
-    // What rustfmt adds where it breaks a line.
+    // rustfmt adds this when it breaks a line.
     bare.replace(",)", ")")
 }
 

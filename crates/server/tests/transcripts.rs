@@ -1,5 +1,5 @@
-//! The project's transcripts, with a real wrapped server on the other end of a pipe: the test plays the client, line by
-//! line, and the server must say what the transcript says.
+//! The project's transcripts, with a real wrapped server at the other end of a pipe: the test plays the client, line by
+//! line, and the server's messages must match the transcript.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
-/// Transcripts that do not try a server of ours, and why.
+/// The transcripts that do not test a server of this project, with the reasons.
 const NOT_HERE: [(&str, &str); 18] = [
     (
         "2025-06-18/no-capability",
@@ -85,7 +85,7 @@ const NOT_HERE: [(&str, &str); 18] = [
     ("2026-07-28/task", "a task's times and id are rmcp's"),
 ];
 
-/// Asks what the transcript asks: the questions are taken out of it, in their order.
+/// Asks the questions of the transcript, in order.
 struct Greeter {
     questions: Vec<Question>,
 }
@@ -129,7 +129,7 @@ impl Greeter {
                 questions.push(Question::needing(needed.contains_key("url")));
             }
         }
-        // What is asked again with a reason is one question to its author.
+        // A question that is asked again with a reason is one question to its author.
         questions.retain(|question| question.message != "$reason");
         Self { questions }
     }
@@ -172,7 +172,7 @@ impl Question {
         }
     }
 
-    /// Any question that needs the capability.
+    /// Returns a question that needs the capability.
     fn needing(url: bool) -> Self {
         let what = if url {
             What::Visit("https://example.com/connect".to_owned())
@@ -279,7 +279,7 @@ fn not_here(path: &Path) -> Option<&'static str> {
         .map(|(_, why)| *why)
 }
 
-/// The client's side of one transcript.
+/// Plays the client's side of one transcript.
 async fn play(transcript: &Transcript) -> Result<(), String> {
     let (near, far) = tokio::io::duplex(1 << 16);
     let server = Greeter::of(transcript).eliciting(ServerSettings::default());
@@ -300,7 +300,7 @@ async fn play(transcript: &Transcript) -> Result<(), String> {
                     .map_err(|strayed| strayed.to_string())?;
             }
             ReplayStep::Time { seconds } => tokio::time::sleep(Duration::from_secs(seconds)).await,
-            // What the person does is in the client's next message.
+            // The client's next message contains the person's action.
             ReplayStep::Person { .. } | ReplayStep::Outcome { .. } => {}
             ReplayStep::Done => break,
         }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::run::now;
 use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
 
-/// Bytes read or written at once.
+/// The size of a read or write buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
 
-/// A client whose server, or what stands before it, is a child.
+/// A client whose server, or the gateway before it, is a child process.
 pub(crate) struct Line {
     pub(crate) child: Child,
     reader: BufReader<ChildStdout>,
@@ -46,21 +46,21 @@ impl Line {
         })
     }
 
-    /// Opens the session, up to the answer to the first request.
+    /// Opens the session, up to the response to the first request.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         self.say(INITIALIZE, "0")?;
         self.send(INITIALIZED.as_bytes())?;
         self.say(LIST, "1").map(|_| ())
     }
 
-    /// Opens the session as a client that cannot ask.
+    /// Opens the session as a client that cannot be asked.
     pub(crate) fn open_without_asking(&mut self) -> io::Result<()> {
         let cannot = INITIALIZE.replace(r#"{"elicitation":{"form":{}}}"#, "{}");
         self.say(&cannot, "0")?;
         self.send(INITIALIZED.as_bytes())
     }
 
-    /// Has the server ask so many questions, each in a call of its own, without waiting for anything.
+    /// Makes the server ask `count` questions, each in a call of its own, without waiting for a response.
     pub(crate) fn ask(&mut self, count: u64) -> io::Result<()> {
         for number in 0..count {
             self.next += 1;
@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// Sends a request and gives the response to it, as it came.
+    /// Sends a request and returns the response to it as received.
     pub(crate) fn say(&mut self, request: &str, id: &str) -> io::Result<Vec<u8>> {
         self.send(request.as_bytes())?;
         let mut line = Vec::new();
@@ -115,7 +115,7 @@ impl Line {
         }
     }
 
-    /// Makes one call after another, so many or until `budget` is spent; how long each took.
+    /// Makes one call after another until `most` are made or `budget` is spent. Returns the duration of each.
     pub(crate) fn one_by_one(
         &mut self,
         job: &Job,
@@ -146,7 +146,7 @@ impl Line {
         Ok(took)
     }
 
-    /// Keeps `window` calls on their way for about `time`; how many a second were answered.
+    /// Keeps `window` calls unanswered for about `time`. Returns the number of responses per second.
     pub(crate) fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
         let Self {
             reader,
@@ -158,7 +158,7 @@ impl Line {
         let from = *next + 1;
         *next += 100_000_000;
         thread::scope(|threads| {
-            // A writer of its own: with one thread, both ends could wait for each other to read.
+            // The writer has its own thread: with one thread, both ends could wait for each other to read.
             threads.spawn(move || write_orders(writer, job, from, &taken));
             for _ in 0..window {
                 let _gone = orders.send(Order::Call);

@@ -1,11 +1,11 @@
-//! Does what goes in come out? Numbers, characters, ids and unknown fields, there and back.
+//! Checks that numbers, characters, ids and unknown fields pass both ways unchanged.
 
 use std::io;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The call, with a string for an id, and things that careless readers change.
+/// The call, with a string as its id, and values that careless readers change.
 pub(crate) const CALL: &str = "{\"jsonrpc\":\"2.0\",\"id\":\"call-7\",\"method\":\"tools/call\",\"params\":{\"name\":\"mirror\",\"arguments\":{\"big\":12345678901234567890,\"whole\":1.0,\"tiny\":1e-7,\"line\":\"a\u{2028}b\",\"none\":null},\"x-new\":{\"rate\":2.50}}}";
 /// Its id.
 pub(crate) const ID: &str = "\"call-7\"";
@@ -67,7 +67,7 @@ fn some<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     Deserialize::deserialize(reader).map(Some)
 }
 
-/// Returns what was lost or changed on the way, in words; nothing when all came out as it went in.
+/// Returns descriptions of the values that were lost or changed on the way; empty if there are none.
 pub(crate) fn lost(response: &[u8]) -> io::Result<Vec<&'static str>> {
     let response: Response<'_> = serde_json::from_slice(response)?;
     let params = response.result.structured.and_then(|found| found.seen);

@@ -1,7 +1,9 @@
-//! The cost of a gateway: ours, a byte relay, no gateway at all, and the gateways one can install, in one run.
+//! Measures the cost of a gateway: this project's, a byte relay, no gateway at all, and other gateways that can be
+//! installed, in one run.
 //!
-//! This decides what is measured and how; it judges nothing by itself but prints the aims of `docs/benchmarks.md`
-//! beside what came out. Its endpoints are raw (threads, no SDK), so that what is measured is the gateway between them.
+//! This program decides what is measured and how. It makes no judgement, but prints the aims of `docs/benchmarks.md`
+//! beside the results. Its endpoints are raw (threads, no SDK), so that they add little to the measured cost of the
+//! gateway.
 //!
 //! ```text
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
@@ -12,15 +14,15 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`works`] | what is compared, and how each is started |
-//! | [`run`] | one work started, called, measured and stopped |
+//! | [`works`] | the programs that are compared, and how each is started |
+//! | [`run`] | one work: started, called, measured and stopped |
 //! | [`mod@line`], [`web`] | the client over stdio and over HTTP |
-//! | [`server`], [`relay`] | the server behind every work, and the byte relay that is the floor |
+//! | [`server`], [`relay`] | the server behind every work, and the byte relay as the lower limit |
 //! | [`say`] | the messages of both ends |
 //! | [`pending`] | many questions at once: memory, lists, answers |
-//! | [`team`] | people with pages of their own, questions that wait for them, new ones every second |
-//! | [`lossless`] | does what goes in come out? |
-//! | [`memory`] | resident memory of what stands between the ends |
+//! | [`team`] | people with pages of their own, pending questions, and new ones every second |
+//! | [`lossless`] | values that must pass unchanged |
+//! | [`memory`] | resident memory of the processes between the ends |
 //! | [`table`] | tables and aims |
 
 mod line;
@@ -44,17 +46,17 @@ use run::{Figures, Load};
 
 /// The options of the command line.
 struct Options {
-    /// Our binary; built when not named.
+    /// This project's binary; built if not given.
     gateway: Option<PathBuf>,
-    /// Only works whose wiring and name contain this.
+    /// Measures only works whose wiring and name contain this.
     only: String,
-    /// Only loads whose name contains this.
+    /// Measures only loads whose name contains this.
     load: String,
     /// The number of times that everything is measured; the median is shown.
     times: usize,
-    /// Instead of all that: so many questions pending at once.
+    /// Measures this number of pending questions instead.
     pending: Option<u32>,
-    /// Instead of all that: the load of a team.
+    /// Measures the load of a team instead.
     team: Option<team::Load>,
 }
 
@@ -162,7 +164,7 @@ fn measure(options: &Options) -> io::Result<()> {
     write!(io::stdout(), "{}", table::written(&rows))
 }
 
-/// Our gateway, built as it is released; for teams with all features.
+/// Builds this project's gateway as it is released, for teams with all features, and returns its path.
 fn built(is_full: bool) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)

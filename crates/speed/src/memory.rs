@@ -1,14 +1,14 @@
-//! Resident memory of what stands between the ends, with everything it started except our server.
+//! Resident memory of the processes between the ends, without the measuring server.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// Memory of a tree of processes, megabytes (10^6 bytes). Shared pages count in each process.
+/// The memory of a tree of processes, in megabytes (10^6 bytes). Shared pages count in each process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Memory {
-    /// Resident now.
+    /// The memory that is resident now.
     pub(crate) now: f64,
-    /// The most that was resident at any time, of each process.
+    /// The sum of the processes' peaks.
     pub(crate) most: f64,
 }
 
@@ -18,7 +18,7 @@ struct Process {
     memory: Memory,
 }
 
-/// The memory of this process and its descendants, our own servers left out.
+/// Returns the memory of this process and its descendants, without the measuring servers.
 pub(crate) fn below(root: u32) -> Memory {
     let all = processes();
     let mut mine = HashSet::from([root]);

@@ -1,4 +1,4 @@
-//! Many questions at once: memory for each, time to list them, time to answer one.
+//! Many questions at once: the memory for each, and the time to list them and to answer one.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::web::{Body, Head};
 
 /// The time that all questions may take to arrive.
 const TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// The number of times that each reading is timed.
+/// The number of times that each request is timed.
 const READINGS: usize = 20;
 /// The number of questions that are answered.
 const ANSWERS: usize = 50;
@@ -29,7 +29,7 @@ struct Inbox {
     host: String,
     token: String,
     cookie: String,
-    /// The path below which the pages lie.
+    /// The path below which the pages are served.
     pages: String,
 }
 
@@ -62,7 +62,7 @@ impl Inbox {
         Ok(said["waiting"].as_u64().unwrap_or(0))
     }
 
-    /// Milliseconds that reading this takes, the median of several times.
+    /// Returns the time of a request to this path in milliseconds, as the median of several.
     fn time(&self, path: &str) -> io::Result<f64> {
         let mut took = Vec::new();
         for _ in 0..READINGS {
@@ -80,7 +80,7 @@ fn middle(mut took: Vec<Duration>) -> f64 {
         .map_or(f64::NAN, |one| one.as_secs_f64() * 1e3)
 }
 
-/// Starts this gateway, has `count` questions asked, and writes what that costs as Markdown.
+/// Starts this gateway, makes the server ask `count` questions, and returns the cost as Markdown.
 pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
     let state = tempfile::tempdir()?;
     let own = std::env::current_exe()?.display().to_string();
@@ -153,7 +153,7 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
     ))
 }
 
-/// The inbox whose link the gateway prints first, signed in.
+/// Signs in to the inbox with the first link that the gateway prints.
 fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
     let gone = || io::Error::other("the gateway did not say where its inbox is");
     let mut stderr = BufReader::new(line.child.stderr.take().ok_or_else(gone)?);

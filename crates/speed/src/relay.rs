@@ -1,11 +1,11 @@
-//! A relay that knows nothing but bytes: what any gateway costs at least.
+//! A relay of bytes only, which shows the least that any gateway costs.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Bytes passed on at once.
+/// The size of a buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 fn pump(mut from: impl Read, mut to: impl Write) {
@@ -21,7 +21,7 @@ fn pump(mut from: impl Read, mut to: impl Write) {
     }
 }
 
-/// Between our stdin and stdout, and those of a program.
+/// Relays between this process's stdin and stdout, and those of a program.
 pub(crate) fn stdio(program: &str, arguments: &[&str]) -> io::Result<()> {
     use std::os::fd::AsFd as _;
     let mut child = Command::new(program)
@@ -33,13 +33,13 @@ pub(crate) fn stdio(program: &str, arguments: &[&str]) -> io::Result<()> {
     let to = child.stdin.take().ok_or_else(gone)?;
     let from = child.stdout.take().ok_or_else(gone)?;
     thread::spawn(move || pump(io::stdin().lock(), to));
-    // Past the standard library's line buffer.
+    // Avoids the standard library's line buffer.
     let out = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
     pump(from, out);
     child.wait().map(|_| ())
 }
 
-/// Relays between clients of our port and this address.
+/// Relays between clients of this port and the upstream address.
 pub(crate) fn http(port: &str, upstream: &str) -> io::Result<()> {
     for client in TcpListener::bind(format!("127.0.0.1:{port}"))?.incoming() {
         let client = client?;

@@ -1,4 +1,4 @@
-//! One work started, called, measured and stopped.
+//! One work: started, called, measured and stopped.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::say::Job;
 use crate::web::Web;
 use crate::works::{End, Ends, Work};
 
-/// Calls before anything is timed.
+/// The number of calls before anything is timed.
 const WARM: usize = 30;
 /// The time that one step of a measurement may take before the work is abandoned.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// The longest time for which calls one at a time are timed.
+/// The longest time for which calls made one at a time are timed.
 const BUDGET: Duration = Duration::from_secs(2);
-/// The time for which many calls at once are counted.
+/// The time for which simultaneous calls are counted.
 const COUNTED: Duration = Duration::from_secs(1);
 
 /// The kind of call.
@@ -36,7 +36,7 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// Every load, in the order in which they are run.
+    /// Every load, in order of measurement.
     pub(crate) const ALL: [Self; 4] = [Self::Small, Self::Middle, Self::Question, Self::Large];
 
     fn job(self) -> Job {
@@ -48,7 +48,7 @@ impl Load {
         }
     }
 
-    /// Calls one at a time, and how many are on their way at once.
+    /// Returns the number of calls made one at a time, and the number of simultaneous calls.
     fn counts(self) -> (usize, u64) {
         match self {
             Self::Small | Self::Middle | Self::Question => (1_000, 64),
@@ -71,29 +71,29 @@ impl fmt::Display for Load {
 /// The figures of one load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// Microseconds of a call, one at a time.
+    /// The median duration of a call, in microseconds, one at a time.
     pub(crate) median: f64,
-    /// The same, which one in a hundred takes longer than.
+    /// The duration that one call in a hundred exceeds, in microseconds.
     pub(crate) p99: f64,
-    /// Calls a second with many at once.
+    /// The calls per second, with many at once.
     pub(crate) rate: f64,
 }
 
 /// The figures of one run of one work.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Milliseconds from its start to the answer to the first request, the server's start included.
+    /// The milliseconds from the work's start to the response to the first request, with the server's start.
     pub(crate) start: Option<f64>,
-    /// Resident memory after that answer.
+    /// The resident memory after that response.
     pub(crate) idle: Option<Memory>,
-    /// Resident memory after all loads.
+    /// The resident memory after all loads.
     pub(crate) after: Option<Memory>,
     pub(crate) loads: BTreeMap<Load, Result<Cell, String>>,
-    /// The values that did not arrive as they were sent.
+    /// The values that did not arrive unchanged.
     pub(crate) lost: Option<Result<Vec<&'static str>, String>>,
 }
 
-/// The time now.
+/// The current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "a rig that measures time reads the clock"
@@ -107,10 +107,10 @@ enum Client {
     Web(Web),
 }
 
-/// A work that runs, with the server behind it.
+/// A running work, with the server behind it.
 struct Running {
     client: Client,
-    /// The work's own process; the client's child where the client starts it.
+    /// The work's own process; the client's child process if the client starts it.
     work: Option<Child>,
     server: Option<Child>,
     state: tempfile::TempDir,
@@ -209,12 +209,12 @@ impl Running {
     fn open(&mut self) -> io::Result<()> {
         self.guarded(|client| match client {
             Client::Line(line) => line.open(),
-            // It was opened while waiting for it to listen.
+            // The session was opened while waiting for the port.
             Client::Web(_) => Ok(()),
         })
     }
 
-    /// The process to be measured: what stands between the ends.
+    /// Returns the process to measure, between the ends.
     fn id(&self) -> Option<u32> {
         match (&self.client, &self.work) {
             (Client::Line(line), _) => Some(line.child.id()),
@@ -227,7 +227,7 @@ impl Running {
         self.id().map(memory::below)
     }
 
-    /// Works with the client, and ends the work when that takes too long, so that nothing waits for ever.
+    /// Runs `act` with the client, and ends the work if that takes too long, so that nothing waits forever.
     fn guarded<T>(&mut self, act: impl FnOnce(&mut Client) -> io::Result<T>) -> io::Result<T> {
         let id = self.id();
         let (done, waits) = mpsc::channel::<()>();
@@ -330,7 +330,7 @@ fn wait_for(host: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A client whose session is open, as soon as the work lets it.
+/// Opens a client's session, as soon as the work accepts it.
 fn opened_web(host: &str) -> io::Result<Web> {
     let begun = now();
     loop {
@@ -351,7 +351,7 @@ fn end_group(id: u32) {
         .status();
 }
 
-/// Ends a process and all that it started.
+/// Ends a process and all its descendants.
 pub(crate) fn stop(mut child: Child) {
     end_group(child.id());
     let _gone_already = child.wait();

@@ -1,4 +1,4 @@
-//! The messages of both ends, and the little of JSON-RPC that they read.
+//! The messages of both ends, and the minimum of JSON-RPC parsing.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,12 @@ pub(crate) const THANKS: &str = "told Grace Hopper";
 
 /// Opens a session of the pushed era with a client that can show forms.
 pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{}}},"clientInfo":{"name":"speed","version":"1"}}}"#;
-/// The session is open.
+/// The notification that the session is open.
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 /// The first request of a session.
 pub(crate) const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 
-/// A frame, its parts as they were written.
+/// A frame, with its parts as written.
 #[derive(Deserialize)]
 pub(crate) struct Frame<'a> {
     #[serde(borrow, default)]
@@ -35,12 +35,12 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame; `None` for what is none.
+    /// Parses a frame; `None` if the text is not one.
     pub(crate) fn read(text: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
     }
 
-    /// The number of a response of ours.
+    /// Returns the number of a response to this client's call.
     pub(crate) fn number(&self) -> Option<u64> {
         self.id?.get().parse().ok()
     }
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A call that is repeated, and the result that it must have.
+/// A call that is repeated, and its expected result.
 #[derive(Clone)]
 pub(crate) struct Job {
     head: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Calls `echo` with so many bytes of text.
+    /// Creates a call of `echo` with this number of bytes of text.
     pub(crate) fn echo(bytes: usize) -> Self {
         let text: String = "pack my box with five dozen jugs "
             .chars()
@@ -78,7 +78,7 @@ impl Job {
         }
     }
 
-    /// Calls `ask`, which asks a form.
+    /// Creates a call of `ask`, which asks with a form.
     pub(crate) fn ask() -> Self {
         Self {
             head: r#"{"jsonrpc":"2.0","id":"#,
@@ -87,17 +87,17 @@ impl Job {
         }
     }
 
-    /// The call of this number, appended.
+    /// Appends the call with this number.
     pub(crate) fn write(&self, number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(number.to_string().as_bytes());
         out.extend_from_slice(self.tail.as_bytes());
     }
 
-    /// Returns whether this is what must come of it; what came instead otherwise.
+    /// Checks that the frame has the expected result; returns a description of the difference if not.
     pub(crate) fn check(&self, frame: &Frame<'_>) -> Result<(), String> {
         let result = frame.result.map_or("an error", RawValue::get);
-        // The text is found by its beginning and compared whole: a gateway that changes it does not pass.
+        // The text is found by its beginning and compared as a whole: a gateway that changes it fails.
         let begin = &self.want[..self.want.len().min(16)];
         let found = result
             .find(begin)
@@ -111,7 +111,7 @@ impl Job {
     }
 }
 
-/// The answer to the question of this id.
+/// Returns the answer to the question with this id.
 pub(crate) fn answer_to(id: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ANSWER}}}"#)
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::say::{FORM, Frame, THANKS};
 use crate::web::{Body, Head};
 
-/// Bytes read or written at once.
+/// The size of a read or write buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Call<'a> {
 /// The treatment of a frame.
 enum Then {
     Say(String),
-    /// Ask, and answer this request when the answer is there.
+    /// Asks, and responds to this request after the answer.
     Ask(String),
     /// A response to a question.
     Answered {
@@ -136,7 +136,7 @@ pub(crate) fn stdio() -> io::Result<()> {
     }
 }
 
-/// The questions that wait, over all connections.
+/// The pending questions of all connections.
 #[derive(Default)]
 struct Waiting {
     asked: AtomicU64,
@@ -144,7 +144,7 @@ struct Waiting {
     questions: Mutex<HashMap<u64, Sender<bool>>>,
 }
 
-/// Serves HTTP on this port, a thread for each connection.
+/// Serves HTTP on this port, with a thread for each connection.
 pub(crate) fn http(port: &str) -> io::Result<()> {
     let listener = TcpListener::bind(format!("127.0.0.1:{port}"))?;
     let waiting = Arc::new(Waiting::default());
@@ -213,7 +213,7 @@ fn accepted(writer: &mut TcpStream) -> io::Result<()> {
     writer.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
 }
 
-/// Asks on the call's own stream of events, and ends the stream with the call's answer.
+/// Asks on the call's own stream of events, and ends the stream with the response to the call.
 fn ask(writer: &mut TcpStream, waiting: &Waiting, id: &str) -> io::Result<()> {
     let number = waiting.asked.fetch_add(1, Ordering::Relaxed) + 1;
     let (answered, answer) = channel();

@@ -1,4 +1,4 @@
-//! Tables and aims.
+//! Tables of results and aims.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 }
 
 impl Row {
-    /// The medians of what was measured.
+    /// Returns the medians of the measurements.
     pub(crate) fn of(work: &Work, figures: &[Figures]) -> Self {
         let over =
             |of: &dyn Fn(&Figures) -> Option<f64>| median(figures.iter().filter_map(of).collect());
@@ -95,7 +95,7 @@ fn short(why: &str) -> String {
         .collect()
 }
 
-/// A number with as many digits as it deserves.
+/// Formats a number with the digits that are significant.
 fn number(value: f64) -> String {
     if value.is_nan() {
         "-".to_owned()
@@ -114,7 +114,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Everything, as Markdown.
+/// Returns all results as Markdown.
 pub(crate) fn written(rows: &[Row]) -> String {
     let mut out = String::new();
     for wiring in Wiring::ALL {
@@ -167,7 +167,7 @@ fn table(out: &mut String, wiring: Wiring, rows: &[&Row]) {
     out.push('\n');
 }
 
-/// The aims, and what came out.
+/// Appends the aims, with the results.
 fn aims(out: &mut String, rows: &[Row]) {
     out.push_str("| goal | measured | met |\n| --- | --- | --- |\n");
     let mut aim = |what: String, found: f64, bound: f64, at_most: bool| {

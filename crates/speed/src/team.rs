@@ -1,8 +1,8 @@
-//! The load of a team: people with a page each, questions that wait, new ones every second. Measures the time from a call to its question
-//! on a person's page, and from the person's act to the call's result.
+//! The load of a team: people with a page each, pending questions, and new ones every second. Measures the time from a
+//! call to its question on a person's page, and from the person's action to the call's result.
 //!
-//! Every call waits for approval by a group of people, who reach the inbox through a proxy that names them. The gateway is the real
-//! program; people press the real buttons.
+//! Every call waits for approval by a group of people, who reach the inbox through a proxy that names them. The gateway
+//! is the real program, and approvals use the page's own forms.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -23,32 +23,32 @@ use crate::run::{now, stop};
 use crate::say::{Frame, INITIALIZE, INITIALIZED};
 use crate::web::{Body, Head};
 
-/// The people, in groups of five.
+/// The number of people, in groups of five.
 const PEOPLE: usize = 500;
 const GROUPS: usize = 100;
-/// The groups whose questions are followed from the call to the result; each has one call at a time.
+/// The number of groups whose questions are followed from the call to the result; each has one call at a time.
 const FOLLOWED: usize = 10;
-/// The threads that follow.
+/// The number of threads that follow.
 const FOLLOWERS: usize = 2;
-/// The threads whose people look at their pages again and again.
+/// The number of threads that reload people's pages.
 const READERS: usize = 2;
-/// The interval at which each of the people looks at their page.
+/// The interval at which each person's page is loaded.
 const LOOK: Duration = Duration::from_secs(10);
-/// The interval at which a person who waits for a question looks.
+/// The interval at which a page is loaded while its person waits for a question.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The time that everything together may take beyond the load itself.
+/// The time that the whole measurement may take beyond the load itself.
 const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// The times that a page is read before the load.
+/// The number of times that a page is read before the load.
 const READINGS: usize = 20;
 
 /// The size of the load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
-    /// The questions that wait from the beginning on.
+    /// The number of questions that are pending from the start.
     pub(crate) open: usize,
-    /// The new questions of a second.
+    /// The number of new questions per second.
     pub(crate) rate: u32,
-    /// The seconds.
+    /// The duration in seconds.
     pub(crate) seconds: u64,
 }
 
@@ -62,7 +62,7 @@ impl Default for Load {
     }
 }
 
-/// The times that one thing took.
+/// The durations of one action.
 #[derive(Default)]
 struct Times(Mutex<Vec<Duration>>);
 
@@ -72,7 +72,7 @@ impl Times {
         all.push(took);
     }
 
-    /// The number of times, the median, the 95th percentile and the longest, in milliseconds.
+    /// Returns a table row: the number of durations, the median, the 95th percentile and the longest, in milliseconds.
     fn row(&self, what: &str) -> String {
         let mut all = self
             .0
@@ -108,7 +108,7 @@ impl Agent {
         writeln!(stdin, "{frame}")
     }
 
-    /// Makes a call that waits for this group. Returns what hears of its result.
+    /// Makes a call that waits for this group. Returns a channel that gets a message with its result.
     fn call(&self, group: usize) -> io::Result<Receiver<()>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (tell, told) = channel();
@@ -121,7 +121,7 @@ impl Agent {
         Ok(told)
     }
 
-    /// Hears of results until the gateway ends.
+    /// Reads results until the gateway ends.
     fn listen(&self, stdout: impl io::Read) {
         for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
             let number = Frame::read(&line).and_then(|frame| frame.number());
@@ -178,7 +178,7 @@ impl Person {
         Ok((head, text))
     }
 
-    /// The person's list.
+    /// Returns the person's list.
     fn page(&self) -> io::Result<String> {
         let (head, page) = self.send("GET", "/", "")?;
         if head.first.contains(" 200") {
@@ -191,7 +191,7 @@ impl Person {
         }
     }
 
-    /// The ids of the questions on the person's list.
+    /// Returns the ids of the questions on the person's list.
     fn questions(&self) -> io::Result<HashSet<String>> {
         let page = self.page()?;
         let links = page.split("/q/").skip(1);
@@ -230,7 +230,7 @@ fn configuration(state: &Path) -> io::Result<String> {
         state.display()
     );
     let mut members = vec![Vec::new(); GROUPS];
-    // The administrator is in no group: one who sees all questions is not whom this measures.
+    // The administrator, who is in no group, sees all questions and is not measured.
     let people = (0..PEOPLE).map(|person| (person, format!("p{person}")));
     for (person, name) in people {
         let _infallible = write!(
@@ -255,7 +255,7 @@ fn configuration(state: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A gateway that runs, its agent and its people.
+/// A running gateway, with its agent and its people.
 struct Rig {
     child: Child,
     agent: Arc<Agent>,
@@ -317,12 +317,12 @@ impl Rig {
         })
     }
 
-    /// The first person of a group; the administrator is in none.
+    /// Returns the first person of a group, which the administrator never is.
     fn member(&self, group: usize) -> &Person {
         &self.people[group + GROUPS]
     }
 
-    /// Has questions asked until so many wait in each group that is not followed.
+    /// Asks questions until `open` of them are pending in the groups that are not followed.
     fn fill(&self, open: usize) -> io::Result<Duration> {
         let begun = now();
         let others = GROUPS - FOLLOWED;
@@ -377,7 +377,7 @@ impl Rig {
     }
 }
 
-/// Starts this gateway, puts the load on it, and writes what came out as Markdown.
+/// Starts this gateway, applies the load, and returns the results as Markdown.
 pub(crate) fn measure(gateway: &Path, load: Load) -> io::Result<String> {
     let folder = tempfile::tempdir()?;
     let rig = Rig::start(gateway, folder.path())?;
@@ -451,7 +451,7 @@ fn run(rig: &Rig, load: Load) -> io::Result<String> {
     ))
 }
 
-/// Asks at the rate until the end. Returns how late the last call was.
+/// Asks at the given rate until the end. Returns the delay of the last call.
 fn ask(rig: &Rig, load: Load, until: Instant) -> io::Result<Duration> {
     let interval = Duration::from_secs(1) / load.rate.max(1);
     let mut due = now();
@@ -465,7 +465,7 @@ fn ask(rig: &Rig, load: Load, until: Instant) -> io::Result<Duration> {
     Ok(now().saturating_duration_since(due))
 }
 
-/// Has every person look at their page in turn.
+/// Loads every person's page in turn.
 fn read_pages(rig: &Rig, reader: usize, is_over: &AtomicBool, pages: &Times) -> io::Result<()> {
     let mine = rig.people.iter().skip(1).skip(reader).step_by(READERS);
     let count = u32::try_from(PEOPLE / READERS).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The client over HTTP, and the little of HTTP/1.1 and server-sent events that both ends need.
+//! The client over HTTP, and the parts of HTTP/1.1 and server-sent events that both ends need.
 
 use std::io::{self, BufRead, BufReader, Read, Take, Write as _};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use crate::run::now;
 use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
 
-/// Bytes read at once.
+/// The size of a read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
 /// The longest silence of a connection.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
-/// First line and headers, names in lower case.
+/// The first line and headers of a message, with names in lower case.
 pub(crate) struct Head {
     pub(crate) first: String,
     headers: Vec<(String, String)>,
@@ -40,7 +40,7 @@ impl Head {
         }
     }
 
-    /// The value of this header; empty when there is none.
+    /// Returns the value of this header; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.headers
             .iter()
@@ -49,7 +49,7 @@ impl Head {
     }
 }
 
-/// The body of a message: of known length, in chunks, or none.
+/// The body of a message: of known length, in chunks, or absent.
 pub(crate) enum Body<'a, R> {
     Length(Take<&'a mut R>),
     Chunks {
@@ -60,7 +60,7 @@ pub(crate) enum Body<'a, R> {
 }
 
 impl<'a, R: BufRead> Body<'a, R> {
-    /// The body behind this head.
+    /// Returns the body that follows this head.
     pub(crate) fn of(head: &Head, reader: &'a mut R) -> Self {
         if head.get("transfer-encoding") == "chunked" {
             return Self::Chunks {
@@ -121,13 +121,13 @@ impl Connection {
     }
 }
 
-/// A client of a server at an address.
+/// A client of the server at an address.
 pub(crate) struct Web {
     host: String,
     path: String,
     session: String,
     main: Connection,
-    /// For answers, while a call's stream is open.
+    /// The connection for answers while a call's stream is open.
     side: Option<Connection>,
     next: AtomicU64,
 }
@@ -145,7 +145,7 @@ impl Web {
         })
     }
 
-    /// Opens the session, up to the answer to the first request.
+    /// Opens the session, up to the response to the first request.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         let head = self.head(INITIALIZE.len());
         let (session, _) = exchange(&mut self.main, &head, INITIALIZE.as_bytes(), |_| Ok(()))?;
@@ -170,7 +170,7 @@ impl Web {
         )
     }
 
-    /// Sends a request and gives the response to it, as it came.
+    /// Sends a request and returns the response to it as received.
     pub(crate) fn say(&mut self, request: &str) -> io::Result<Vec<u8>> {
         let head = self.head(request.len());
         let mut found = None;
@@ -187,7 +187,7 @@ impl Web {
         text.clear();
         job.write(number, text);
         let head = self.head(text.len());
-        // Cut off before the length of the answer, which is not known yet.
+        // Cut before the content length of the answer, which is not known yet.
         let answer_head = self.head(0);
         let answer_head = answer_head.trim_end().trim_end_matches('0');
         let mut side = self.side.take();
@@ -215,7 +215,7 @@ impl Web {
         done
     }
 
-    /// Makes one call after another, so many or until `budget` is spent; how long each took.
+    /// Makes one call after another until `most` are made or `budget` is spent. Returns the duration of each.
     pub(crate) fn one_by_one(
         &mut self,
         job: &Job,
@@ -232,8 +232,8 @@ impl Web {
         Ok(took)
     }
 
-    /// Keeps `window` calls on their way, each on a connection of its own, for about `time`; how many a second were
-    /// answered.
+    /// Keeps `window` calls unanswered, each on its own connection, for about `time`. Returns the number of responses
+    /// per second.
     pub(crate) fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
         let mut callers = Vec::new();
         for _ in 0..window {
@@ -275,7 +275,8 @@ impl Web {
     }
 }
 
-/// Sends a message and gives every frame of the answer to `each`; the session it names, and its first line.
+/// Sends a message and passes every frame of the response to `each`. Returns the session that it names, and its first
+/// line.
 fn exchange(
     connection: &mut Connection,
     head: &str,
@@ -306,7 +307,7 @@ fn exchange(
     }
 }
 
-/// The data of every event until the body ends.
+/// Passes the data of every event to `each` until the body ends.
 fn events(body: impl Read, each: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(BUFFER, body);
     let (mut line, mut data) = (Vec::new(), Vec::new());

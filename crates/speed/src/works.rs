@@ -19,7 +19,7 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    /// Every wiring, those that a relay and no gateway at all can be measured on first.
+    /// Every wiring. Those on which a relay and no gateway can be measured come first.
     pub(crate) const ALL: [Self; 4] = [
         Self::of(End::Stdio, End::Stdio),
         Self::of(End::Http, End::Http),
@@ -85,7 +85,7 @@ impl Name {
         }
     }
 
-    /// Returns `true` if it can stand between such ends.
+    /// Returns `true` if the program supports this wiring.
     fn speaks(self, wiring: Wiring) -> bool {
         match self {
             Self::Direct | Self::Relay => wiring.front == wiring.back,
@@ -97,11 +97,11 @@ impl Name {
     }
 }
 
-/// One thing that is measured.
+/// A program to be measured, with its wiring.
 pub(crate) struct Work {
     pub(crate) wiring: Wiring,
     pub(crate) name: Name,
-    /// Its program; our own for what needs none.
+    /// Its program; this one if it needs no other.
     program: PathBuf,
 }
 
@@ -116,7 +116,7 @@ impl Work {
         self.name.word()
     }
 
-    /// Returns what starts it between these ends; `None` if the client goes to the server itself.
+    /// Returns the command line between these ends; `None` if the client connects to the server itself.
     pub(crate) fn command(&self, ends: &Ends) -> Option<Vec<String>> {
         let mut words = vec![self.program.display().to_string()];
         let (front, back) = (self.wiring.front, self.wiring.back);
@@ -180,7 +180,7 @@ impl Work {
     }
 }
 
-/// Everything that can be measured here and whose wiring and name contain `only`, wiring by wiring.
+/// Returns everything that can be measured here and whose wiring and name contain `only`, ordered by wiring.
 pub(crate) fn all(gateway: &Path, only: &str) -> io::Result<Vec<Work>> {
     let own = std::env::current_exe()?;
     let peers = peers(&own);
@@ -217,13 +217,13 @@ pub(crate) fn all(gateway: &Path, only: &str) -> io::Result<Vec<Work>> {
     Ok(works)
 }
 
-/// Returns where `peers.sh` installs: `target/speed`.
+/// Returns the folder into which `peers.sh` installs: `target/speed`.
 fn peers(own: &Path) -> PathBuf {
     let target = own.parent().and_then(Path::parent);
     target.unwrap_or_else(|| Path::new("target")).join("speed")
 }
 
-/// Both ends of a work, and what it may write to.
+/// Both ends of a work, and the folder to which it may write.
 pub(crate) struct Ends {
     port: u16,
     upstream_port: u16,
@@ -245,12 +245,12 @@ impl Ends {
         })
     }
 
-    /// Returns where the work is to listen.
+    /// Returns the address at which the work listens.
     pub(crate) fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns where the server listens.
+    /// Returns the address at which the server listens.
     pub(crate) fn upstream_host(&self) -> String {
         format!("127.0.0.1:{}", self.upstream_port)
     }
@@ -259,7 +259,7 @@ impl Ends {
         format!("http://{}/mcp", self.upstream_host())
     }
 
-    /// Returns what starts the server.
+    /// Returns the command line of the server.
     pub(crate) fn server(&self, back: End) -> Vec<String> {
         let mut words = vec![self.own.clone(), "server".to_owned()];
         match back {

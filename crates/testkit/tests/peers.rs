@@ -1,4 +1,4 @@
-//! The real peers understand each other, so that a failure elsewhere is ours.
+//! The real peers understand each other, so that a failure elsewhere is this project's.
 
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
 use mcp_elicit_testkit::peers::{self, Finished, Program, conformance};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const CONTACT: &str = r#"{"name":"Ada Lovelace","email":"ada@example.com","age":36}"#;
 
-/// The answer that the server says it got.
+/// Returns the answer that the server reports.
 fn got(finished: &Finished) -> Value {
     let told = finished.last_json_line();
     let text = told["result"]["content"][0]["text"].as_str();
@@ -14,7 +14,7 @@ fn got(finished: &Finished) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
-/// Accept, decline, cancel and a wrong answer, from this client (told this revision) to this server.
+/// Accept, decline, cancel and a wrong answer, from this client (on this revision) to this server.
 fn four_answers(client: &Program, revision: &str, server: &Program) {
     let play = |answer: &[&str]| {
         let client = client
@@ -146,7 +146,7 @@ fn the_conformance_suite_gives_verdicts() {
     };
     let server = server.listen();
     let verdict = |scenario| conformance::of_server(server.url(), scenario, "2026-07-28");
-    // The peer lists tools as it should, and has none of the tools that the suite wants for elicitation.
+    // The peer lists tools correctly, and has none of the tools that the suite requires for elicitation.
     let Some(good) = verdict("tools-list") else {
         return;
     };

@@ -1,4 +1,5 @@
-//! Each channel with a real other end: a mail server, a verifier of webhooks, a browser's decryption, Slack's own models, a renderer.
+//! Each channel with a real receiver: a mail server, a verifier of webhooks, a browser's decryption, Slack's own
+//! models, a renderer.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -50,7 +51,7 @@ fn secret(text: &str) -> SecretText {
     SecretText::new(text)
 }
 
-/// Asks a stand-in over HTTP.
+/// Sends a request to a stand-in over HTTP.
 async fn ask(url: &str, body: Option<Value>) -> Value {
     let client = reqwest::Client::new();
     let request = match body {

@@ -60,7 +60,7 @@ async fn cards_are_rendered_with_one_link_and_no_markup_of_the_servers() {
         page.run("return window.failures").await,
         Value::Array(Vec::new())
     );
-    // What the server wrote stands there letter by letter.
+    // The server's text is shown literally.
     page.shows("[Approve](https://evil.example) **now**").await;
     page.shows("environment: production").await;
     assert_eq!(page.count("a[href*=evil], strong, b").await, 0);

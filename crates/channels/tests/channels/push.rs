@@ -86,7 +86,7 @@ async fn endpoints_in_private_networks_are_refused() {
         ("https://[fd00::1]/x", Reason::PrivateAddress),
         ("https://169.254.169.254/x", Reason::PrivateAddress),
         ("http://push.example.com/x", Reason::Address),
-        // A public host that is no push service of a browser's, and no other that the configuration names.
+        // A public host that is not a browser's push service, and is not in the configuration.
         ("https://push.example.com/x", Reason::Address),
         ("https://evil-fcm.googleapis.com/x", Reason::Address),
         ("https://fcm.googleapis.com.example.com/x", Reason::Address),
@@ -115,7 +115,7 @@ async fn endpoints_in_private_networks_are_refused() {
         };
         assert_eq!(sender.check(device), Ok(()), "{endpoint}");
     }
-    // Sixty-five bytes that begin as a point does, and are none.
+    // Sixty-five bytes that begin as a point does, but are not one.
     let bytes = [&[4][..], &[7; 64]].concat();
     let no_point = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
     let auth = keys["auth"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Slack against a stand-in that checks every block with Slack's own models and signs what it sends as Slack does.
+//! Slack against a stand-in that checks every block with Slack's own models and signs its requests as Slack does.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -23,14 +23,14 @@ use crate::{ask, notice, person, secret, summary};
 
 const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 
-/// A record with one question: ops-1 may answer it, nobody else.
+/// A record with one question that only ops-1 may answer.
 struct Record {
     summary: Summary,
     filled: Mutex<Vec<Value>>,
     declined: Mutex<usize>,
     signatures: Mutex<HashSet<[u8; 32]>>,
     refused: Mutex<Vec<&'static str>>,
-    /// Each act takes one permit.
+    /// Each action takes one permit.
     permits: Semaphore,
 }
 
@@ -153,7 +153,7 @@ impl Rig {
         self.slack.interact(request, &acts, now()).await
     }
 
-    /// Sends a payload and does the work that is left.
+    /// Sends a payload and finishes the deferred work.
     async fn send(&self, payload: Value) -> SlackReply {
         let signed = self.sign(payload, 0).await;
         let mut reply = self.deliver(&signed).await;
@@ -310,7 +310,7 @@ async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
     };
     let reply = rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
     assert_eq!((reply.status, reply.body), (200, None));
-    // The person is not known yet: a view that loads, then the modal.
+    // The person is not known yet: a loading view opens first, then the modal.
     let got = rig.got().await;
     let methods: Vec<_> = got
         .iter()
@@ -319,7 +319,7 @@ async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
     assert_eq!(methods, ["views.open", "users.info", "views.update"]);
     let view = got[2]["body"]["view"].clone();
     assert_eq!(view["callback_id"], "answer", "{view}");
-    // Known now: the modal at once.
+    // The person is known now: the modal opens at once.
     rig.send(click("UOPS1", "review", "5f2c8a:3:- ")).await;
     assert_eq!(rig.got().await.len(), 4);
 
@@ -356,7 +356,7 @@ async fn a_form_with_every_kind_of_field_is_filled_in_a_modal() {
         ]
     );
 
-    // Another person's view, and a note that was changed, are refused.
+    // Another person's view, and a note that was changed, are rejected.
     let other = rig
         .send(submission("UOPS2", &view, &right))
         .await

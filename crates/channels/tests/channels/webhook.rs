@@ -58,7 +58,7 @@ async fn receivers_verify_both_signatures_and_know_repetitions() {
     assert_eq!(got[0]["body"], got[1]["body"]);
     assert_eq!(got[0]["body"]["type"], "question.asked");
 
-    // Signed with one of the two secrets only, the receiver that wants both refuses.
+    // Signed with one of the two secrets only, so that the receiver that requires both rejects it.
     let one = webhook(&format!("{url}/in"), true, &[NEW]);
     assert!(one.send(&asked("n-3")).await.is_err());
 }

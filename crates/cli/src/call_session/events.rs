@@ -270,7 +270,7 @@ impl Observer for Events {
             self.tell(&Event::Asked {
                 mode: question.mode().as_str(),
                 message: question.message(),
-                // Serialized anew, because the server may have written it on several lines.
+                // Serialized again, because the server may have written it on several lines.
                 schema: question
                     .schema()
                     .and_then(|schema| serde_json::from_str(schema.get()).ok()),

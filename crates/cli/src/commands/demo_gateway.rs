@@ -98,7 +98,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
             } else {
                 Ok(called)
             },
-            // The call goes on only after an answer; without one it would be held for nothing.
+            // The call continues only after an answer; without one it would be held for nothing.
             answered = &mut answering => match answered {
                 Ok(()) => Ok(calling.await),
                 Err(failure) => Err(failure),

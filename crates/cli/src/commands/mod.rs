@@ -29,7 +29,7 @@ use clap::Subcommand;
 use crate::args::gateway::GatewayArgs;
 use crate::failure::{Exit, Failure};
 
-/// The subcommand.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoArgs),

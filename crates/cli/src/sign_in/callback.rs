@@ -73,7 +73,7 @@ impl Callback {
                 .await
         });
         let came_back = told.await.unwrap_or(CameBack::Never);
-        // The response is sent before the program goes on.
+        // The response is sent before the program continues.
         let _gone = end.send(());
         let _sent = tokio::time::timeout(std::time::Duration::from_secs(1), serving).await;
         came_back

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use mcp_elicit_testkit::peers::{Program, Running, free_port, wait_for_port};
 
-/// The example, built when it is not there yet.
+/// Returns the example, which is built if necessary.
 pub(crate) fn conformance_server() -> Program {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
@@ -22,7 +22,7 @@ pub(crate) fn conformance_server() -> Program {
     Program::new(path.to_str().unwrap())
 }
 
-/// The program, told with `--listen` where to, and its URL.
+/// Starts the program with `--listen`, and returns it with its URL.
 pub(crate) fn listening(program: &Program) -> (Running, String) {
     let port = free_port();
     let at = SocketAddr::from(([127, 0, 0, 1], port)).to_string();

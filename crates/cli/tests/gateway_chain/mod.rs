@@ -12,7 +12,7 @@ use mcp_elicit_testkit::peers::{Program, Running};
 use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
-/// Nothing here takes this long; a test that hangs fails instead.
+/// Longer than anything here takes, so that a hanging test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn contact() -> Value {
@@ -23,15 +23,15 @@ pub(crate) fn seat() -> Value {
     json!({"action": "accept", "content": {"seat": "aisle"}})
 }
 
-/// A client on somebody's SDK.
+/// A client on some SDK.
 #[derive(Clone)]
 pub(crate) enum Client {
-    /// One of `tests/peers`, told which era to speak.
+    /// A script of `tests/peers`, for a given era.
     Script {
         program: Program,
         revision: &'static str,
     },
-    /// `mcp-elicit call`, on rmcp, told which revision to speak.
+    /// `mcp-elicit call`, on rmcp, for a given revision.
     Ours { protocol: &'static str },
 }
 
@@ -40,15 +40,15 @@ pub(crate) enum Client {
 pub(crate) struct Told {
     /// The number of questions that it was asked.
     pub(crate) asked: usize,
-    /// The text of its result, which our servers write as JSON; null after an error.
+    /// The text of its result, which the test servers write as JSON; null after an error.
     pub(crate) text: Value,
-    /// Everything, for messages.
+    /// The whole output, for messages.
     pub(crate) all: String,
 }
 
 impl Client {
-    /// Calls the tool of the server at the end of `target` (`--url URL`, or `-- COMMAND ARGUMENT...`) and answers with
-    /// `answers` in order; with none it does not declare that it can be asked.
+    /// Calls the tool of the server that `target` names (`--url URL`, or `-- COMMAND ARGUMENT...`) and answers with
+    /// `answers` in order. Without answers, the client declares no elicitation.
     pub(crate) fn play(&self, target: &[String], tool: &str, answers: &[Value]) -> Told {
         let answers = Value::from(answers).to_string();
         match self {
@@ -111,7 +111,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway before this server: `--upstream URL` or `-- COMMAND ARGUMENT...`.
+    /// Starts a gateway before this server: `--upstream URL` or `-- COMMAND ARGUMENT...`.
     pub(crate) fn listen(server: &[String]) -> Self {
         let state = tempfile::tempdir().unwrap();
         let program = Program::new(PROGRAM)
@@ -125,7 +125,7 @@ impl Gateway {
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix("serving: ")?.to_owned()))
             .expect("the gateway says where it serves");
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             _running: running,
@@ -134,13 +134,14 @@ impl Gateway {
         }
     }
 
-    /// Returns how a client reaches it.
+    /// Returns the options with which a client reaches it.
     pub(crate) fn target(&self) -> Vec<String> {
         vec!["--url".to_owned(), self.url.clone()]
     }
 }
 
-/// Returns how a client starts a gateway before this server on stdio, once, and the person at its inbox.
+/// Returns the command line with which a client starts a gateway before this server on stdio, and the person at its
+/// inbox.
 pub(crate) fn on_stdio(server: &[String]) -> (Vec<String>, Person) {
     let state = tempfile::tempdir().unwrap();
     let mut target: Vec<String> = ["--", PROGRAM, "gateway"].map(str::to_owned).into();
@@ -156,7 +157,7 @@ fn options(state: &Path) -> Vec<String> {
     inbox.into_iter().chain(limits).map(str::to_owned).collect()
 }
 
-/// A person who answers whatever comes to the inbox, through its API.
+/// A person who answers every question of the inbox, through its API.
 pub(crate) struct Person {
     answered: Arc<Mutex<Vec<String>>>,
     stop: mpsc::Sender<()>,
@@ -173,7 +174,7 @@ impl Person {
                 .enable_all()
                 .build()
                 .unwrap();
-            // A client may start a gateway to see which era it speaks, and another for its session.
+            // A client may start one gateway to detect the era and another for its session.
             while let Some(inbox) = inbox_at(&path, &stopped) {
                 runtime.block_on(answer_all(&inbox, &notes));
             }
@@ -185,7 +186,7 @@ impl Person {
         }
     }
 
-    /// The messages of the questions answered since this was asked last.
+    /// Returns the messages of the questions answered since the last call.
     pub(crate) fn answered(&self) -> Vec<String> {
         std::mem::take(&mut *self.answered.lock().unwrap())
     }
@@ -193,12 +194,12 @@ impl Person {
 
 impl Drop for Person {
     fn drop(&mut self) {
-        // Gone already when the gateway is.
+        // Fails if the gateway has ended already.
         let _ = self.stop.send(());
     }
 }
 
-/// The inbox, as soon as it is there.
+/// Returns the inbox as soon as it exists.
 fn inbox_at(state: &Path, stopped: &mpsc::Receiver<()>) -> Option<InboxClient> {
     let folder = StateFolder::at(&PathBuf::from(state));
     let pause = Duration::from_millis(20);
@@ -240,7 +241,7 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
     }
 }
 
-/// Returns what this person writes into each form; nothing for a link.
+/// Returns this person's content for each form; `None` for a link.
 fn content_for(question: &Value) -> Option<Value> {
     if question["mode"] == "url" {
         return None;

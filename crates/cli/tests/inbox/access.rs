@@ -30,7 +30,7 @@ fn get(at: &str, path: &str, cookie: &str) -> Reply {
     send(at, &[&line, &format!("Cookie: {cookie}")], "").unwrap()
 }
 
-/// Signs in; the cookie, and the path of the pages.
+/// Signs in. Returns the cookie, and the path of the pages.
 fn sign_in(at: &str, link: &str) -> (String, String) {
     let reply = get(at, path(link, at), "");
     let set = reply.header("set-cookie").expect("the link signs in");
@@ -88,7 +88,7 @@ fn a_gateway_that_has_ended_leaves_no_address_behind() {
     for name in names {
         assert!(!state.path().join(name).exists(), "{name}");
     }
-    // One that was killed leaves them, and nobody is led there.
+    // A gateway that was killed leaves the file, and no one is led there.
     let people = "provider https://ask.example.com/\n";
     std::fs::write(state.path().join("inbox.people"), people).unwrap();
     let open = command(state.path(), &["inbox", "open"]);
@@ -113,7 +113,7 @@ fn nothing_that_a_log_may_keep_signs_anybody_in() {
         assert!(!said.contains(secret), "{said}");
         assert!(!text(&back).contains(secret), "{back}");
     }
-    // The page that the call was handed back with says how to get in.
+    // The page with which the call was handed back says how to sign in.
     let link = text(&back)
         .split_whitespace()
         .find(|word| word.starts_with("http"))
@@ -158,7 +158,7 @@ fn at_a_terminal_the_gateway_shows_a_link_that_works_once() {
     let _ = child.wait();
 }
 
-/// A folder with an opener that notes its arguments, and reads the file that they name as a browser does.
+/// Returns a folder with an opener that records its arguments, and reads the file that they name as a browser does.
 fn opener() -> tempfile::TempDir {
     let bin = tempfile::tempdir().unwrap();
     let path = bin.path().join("xdg-open");
@@ -239,7 +239,7 @@ fn commands_speak_to_the_socket_and_to_nobody_who_has_the_port() {
     assert_eq!(mode & 0o077, 0);
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    // Somebody else takes the port, and waits for the token.
+    // Another process takes the port, and waits for the token.
     let thief = TcpListener::bind(&at).unwrap();
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
@@ -248,7 +248,7 @@ fn commands_speak_to_the_socket_and_to_nobody_who_has_the_port() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
         }
     });
-    // The record is read without a gateway, and answered for the call that comes.
+    // The record is read without a gateway, and answered for the next call.
     let (reached, waiting) = inbox(state.path(), &["list"]);
     assert!(reached && waiting.len() == 1, "{waiting:?}");
     let (shown, whole) = inbox(state.path(), &["show", &id]);
@@ -318,7 +318,7 @@ fn where_only_pages_answer_no_command_program_or_client_can() {
     let state = tempfile::tempdir().unwrap();
     let options = ["--presence", "page", "--hold", "3600", "--name", "deploy"];
     let mut first = Gateway::start(state.path(), &options, &DEMO_SERVER);
-    // A client that could ask is not asked.
+    // A client that can be asked is not asked.
     let can = json!({"elicitation": {"form": {}}});
     Raw::initialize(&mut first, "2025-11-25", &can);
     first.call(2, "deploy", &json!({}));
@@ -332,7 +332,7 @@ fn where_only_pages_answer_no_command_program_or_client_can() {
     let (_, ended) = inbox(state.path(), &["list", "--ended"]);
     assert!(ended.is_empty());
     drop(first);
-    // It holds without a gateway, and for gateways that do not say it again.
+    // The setting remains without a gateway, and for gateways started without the option.
     assert!(!inbox(state.path(), &["decline", &id]).0);
     for wrong in [
         ["--answer-with", "client"],
@@ -410,7 +410,7 @@ fn watch_goes_on_with_the_next_gateway() {
 
 #[test]
 fn a_port_that_another_program_has_holds_up_nothing_and_another_inbox_is_named() {
-    // Whoever has the usual port: this, or a program that had it before.
+    // The process that has the usual port: this one, or an earlier one.
     let owner = TcpListener::bind("127.0.0.1:7878");
     if let Ok(owner) = owner {
         std::thread::spawn(move || {

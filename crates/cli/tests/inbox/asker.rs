@@ -1,5 +1,5 @@
-//! A server of the rounds era that asks one value for each call and remembers every answer that reached it; its tool `tell` asks
-//! nothing. It lives in the test, so that it outlives a gateway that is killed.
+//! A server of the rounds era that asks one value for each call and records every answer that reaches it; its tool
+//! `tell` asks nothing. It runs in the test's process, so that it outlives a gateway that is killed.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +31,7 @@ impl Asker {
         Self { url, told }
     }
 
-    /// Every answer that reached it: the call's number, and the value or the action.
+    /// Returns every answer that reached it: the call's number, and the value or the action.
     pub(crate) fn told(&self) -> Vec<(u64, String)> {
         self.told.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Attacks on what a running gateway serves, over plain sockets.
+//! Attacks on the listeners of a running gateway, over plain sockets.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -40,7 +40,7 @@ fn site(more: &[&str]) -> Site {
     }
 }
 
-/// One call of the rounds era by this principal.
+/// Sends one call of the rounds era by this principal.
 pub(crate) fn round(at: &str, who: &str, capabilities: &Value, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -70,7 +70,7 @@ fn owing(inbox: &str, line: &str, more: &str) -> Vec<TcpStream> {
     let text = format!(
         "{line} HTTP/1.1\r\nHost: {inbox}\r\n{more}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{"
     );
-    // More than the inbox takes of one machine.
+    // More connections than the inbox accepts from one machine.
     let open = |_| {
         let mut stream = TcpStream::connect(inbox).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
@@ -177,7 +177,7 @@ fn pages_elsewhere_can_post_nothing() {
             "{origin}"
         );
     }
-    // From our own page, but without the token that is in the form; or without the cookie.
+    // From the inbox's own page, but without the token that is in the form; or without the cookie.
     assert_eq!(
         status(send(inbox, &[&decline, &cookie, &own, kind], "csrf=guess")),
         403
@@ -186,13 +186,13 @@ fn pages_elsewhere_can_post_nothing() {
         status(send(inbox, &[&decline, &own, kind], "csrf=guess")),
         401
     );
-    // A form of another page can send plain text without being asked for leave.
+    // A form of another page can send plain text without a preflight request.
     let plain = send(inbox, &[&answer, &token, "Content-Type: text/plain"], &act);
     assert_eq!(status(plain), 400);
     assert_eq!(site.gateway.waiting().len(), 1, "nothing was answered");
 }
 
-/// A page of another program of this machine, or one that sends what needs no leave, takes up no session.
+/// A page of another program on this machine, or a request without a preflight, opens no session.
 #[test]
 fn only_programs_and_pages_that_were_let_in_open_sessions() {
     let state = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ fn another_principals_question_is_out_of_reach() {
     let done = round(at, "bob", &can, retry("from bob"));
     assert!(text(&done).contains("from bob"), "{done}");
 
-    // Sessions of the pushed era: the name alone opens nothing.
+    // Sessions of the pushed era: the principal's name alone opens nothing.
     let open = initialize(REVISION, &json!({})).to_string();
     let kind = "Content-Type: application/json";
     let accept = "Accept: application/json, text/event-stream";
@@ -391,7 +391,7 @@ fn slow_clients_hold_up_nobody() {
         1,
         "the others are served meanwhile"
     );
-    // Whoever never says what they want is hung up on in the end.
+    // A connection that never sends a whole request is closed in the end.
     let first = &mut slow[0];
     first.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut rest = Vec::new();

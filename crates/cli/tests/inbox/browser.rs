@@ -1,5 +1,5 @@
-//! The inbox in a real Chromium, over a real gateway. Without `chromedriver` and a Chromium each test says loudly that it
-//! tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails.
+//! The inbox in a real Chromium, over a real gateway. Without `chromedriver` and a Chromium, each test reports a skip,
+//! or fails if `MCP_ELICIT_MUST_BROWSE` is set.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn gateway(state: &Path, more: &[&str]) -> Gateway {
     gateway
 }
 
-/// Asks through a tool of the demo server; the question's id.
+/// Asks through a tool of the demo server. Returns the question's id.
 fn ask(gateway: &mut Gateway, call: u64, tool: &str) -> String {
     let known: Vec<Value> = gateway.waiting();
     gateway.call(call, tool, &json!({"build": 4812, "branch": "main"}));
@@ -51,7 +51,7 @@ async fn a_person_answers_with_the_keyboard_alone() {
     page.shows("Nothing is waiting").await;
     assert!(!page.title().await.starts_with('('));
 
-    // The list and the title keep themselves up to date.
+    // The list and the title update themselves.
     let deploy = ask(&mut gateway, 2, "deploy");
     page.until(&rows(1)).await;
     ask(&mut gateway, 3, "connect-account");
@@ -120,7 +120,7 @@ async fn two_tabs_a_deep_link_and_every_act() {
     page.at(".notice").await;
     let done = gateway.result(2);
     assert!(!text(&done).contains("Deployed"), "{done}");
-    // The other tab learns of it by itself.
+    // The other tab updates itself.
     page.client.switch_to_window(first).await.unwrap();
     page.shows("Declined").await;
 
@@ -159,10 +159,10 @@ async fn a_page_outlives_the_gateway() {
     drop(first);
 
     let mut second = gateway(state.path(), &["--inbox", &inbox]);
-    // The same page goes on: it is still signed in, and sees what comes.
+    // The same page continues: it is still signed in, and shows new questions.
     let other = ask(&mut second, 2, "connect-account");
     page.until(&rows(2)).await;
-    // While two calls are on their way, a server on stdio would not say whose question it asks.
+    // While two calls are open, a server on stdio does not say for which call it asks.
     assert_eq!(second.answer(&other, &json!({"action": "decline"})), 200);
     second.result(2);
     page.until(&rows(1)).await;
@@ -175,7 +175,7 @@ async fn a_page_outlives_the_gateway() {
     page.click("[data-act=review]").await;
     page.click("[data-act=accept]").await;
     page.at(".notice").await;
-    // The call that asked died with the first gateway; made again, it finds the answer.
+    // The call that asked ended with the first gateway; made again, it finds the answer.
     second.call(3, "deploy", &json!({"build": 4812, "branch": "main"}));
     let done = second.result(3);
     assert!(text(&done).contains("Deployed to staging"), "{done}");
@@ -216,7 +216,7 @@ async fn every_state_is_accessible_in_every_light_and_width() {
     };
     page.open(&gateway.login).await;
     looks.at(&page, "inbox-empty").await;
-    // Calls of one tool in one session take turns, so those that end come before the one that waits.
+    // Calls of one tool in one session take turns, so the calls that end precede the one that waits.
     for (call, action) in [(2, "decline"), (3, "cancel")] {
         let id = ask(&mut gateway, call, "deploy");
         assert_eq!(gateway.answer(&id, &json!({"action": action})), 200);

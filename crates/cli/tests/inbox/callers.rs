@@ -1,4 +1,5 @@
-//! Callers and programs that prove who they are: API tokens at the listener and at the inbox, made and revoked by the command.
+//! Callers and programs with proof of identity: API tokens at the listener and at the inbox, created and revoked by the
+//! command.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +13,7 @@ use crate::gateway::{Gateway, REVISION, api};
 use crate::http::{self, Reply, send};
 use crate::raw::{DEMO_SERVER, PROGRAM, call, command, initialize, text};
 
-/// A token of this scope: its id and its text.
+/// Creates a token with this scope. Returns its id and its text.
 fn token(state: &Path, scope: &str) -> (String, String) {
     let made = command(
         state,
@@ -85,7 +86,7 @@ fn a_caller_without_a_valid_key_reaches_no_server() {
     let opened = post(&at, Some(&key), None, &open);
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap().to_owned();
-    // Another caller's session is not there.
+    // Another caller's session does not exist for this one.
     let (_, other) = token(state.path(), "call");
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     assert_eq!(post(&at, Some(&other), Some(&session), &list).status, 404);
@@ -100,7 +101,7 @@ fn a_caller_without_a_valid_key_reaches_no_server() {
         "{audit}"
     );
     assert!(!audit.contains(&key), "no token in the audit");
-    // So are refused callers, by reason alone. One that showed nothing yet is none.
+    // Refused callers are listed too, by reason only. A request without credentials is not one.
     let refused = audit.lines().filter(|line| line.contains("caller-refused"));
     let refused: Vec<Value> = refused
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"].clone())
@@ -179,7 +180,8 @@ fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
     );
     let question = asked[0]["id"].as_str().unwrap().to_owned();
     revoke(state.path(), &id);
-    // The stream of the call ends without waiting for the person, and the question with it: nobody could come for its answer.
+    // The stream of the call ends without waiting for the person, and so does the question: its answer could never be
+    // collected.
     let ended = waits.join().unwrap();
     assert!(!ended.body.contains("Deployed"), "{ended:?}");
     gateway.wait_for(0);
@@ -197,7 +199,7 @@ fn a_key_that_is_revoked_while_a_person_thinks_collects_nothing() {
     assert!(!audit.contains("\"declined\""), "{audit}");
     let again = post(&at, Some(&key), None, &initialize(REVISION, &json!({})));
     assert_eq!(again.status, 401);
-    // Nor does another key: the question was asked for the one that was revoked.
+    // Another key does not get it either: the question was asked for the revoked key.
     let (_, other) = token(state.path(), "call");
     let opened = post(&at, Some(&other), None, &initialize(REVISION, &json!({})));
     let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -317,7 +319,7 @@ fn the_api_takes_a_bearer_token_in_any_letters_once_and_says_what_is_wrong_with_
     assert_eq!(with(&[&line]), (401, invalid.to_owned()));
 }
 
-/// A token that nobody sees is not there.
+/// A token that is never shown does not exist.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_token_that_cannot_be_shown_or_stored_is_not_made() {
@@ -348,7 +350,7 @@ fn a_token_that_cannot_be_shown_or_stored_is_not_made() {
     }
     let listed = command(state.path(), &["tokens", "list", "--json"]);
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "");
-    // What stands where the file is to be locked is nothing to write to.
+    // An obstacle in place of the lock file prevents writing.
     let lock = state.path().join("api.tokens.lock");
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();
@@ -428,7 +430,7 @@ fn tokens_are_listed_without_their_secrets_and_pruned() {
     }
 }
 
-/// Begins a request, and returns its connection.
+/// Starts a request, and returns its connection.
 fn begun(at: &str, key: &str, session: &str, method: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(http::PATIENCE)).unwrap();
@@ -441,7 +443,7 @@ fn begun(at: &str, key: &str, session: &str, method: &str, body: &str) -> TcpStr
     stream
 }
 
-/// Returns the beginning of the response, once it has come.
+/// Returns the beginning of the response, as soon as it arrives.
 fn status(stream: &mut TcpStream) -> String {
     let mut line = vec![0; "HTTP/1.1 200".len()];
     stream.read_exact(&mut line).unwrap();
@@ -450,10 +452,10 @@ fn status(stream: &mut TcpStream) -> String {
 
 #[test]
 fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() {
-    /// The bound of the gateway.
+    /// The limit of the gateway.
     const AT_WORK: u64 = 256;
     let state = tempfile::tempdir().unwrap();
-    // A call whose question is one too many would end by itself.
+    // Without this, the call whose question exceeds the limit would end by itself.
     let unlimited = ["--questions-per-minute", "off", "--pending", "off"];
     let (gateway, at) = with_keys_and(state.path(), &unlimited);
     let (_, key) = token(state.path(), "call");
@@ -466,7 +468,7 @@ fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() 
         session
     };
     let (session, others) = (open(&key), open(&other));
-    // The stream of a session is not at work.
+    // The stream of a session does not count.
     let mut stream = begun(&at, &key, &session, "GET", "");
     assert_eq!(status(&mut stream), "HTTP/1.1 200");
     let mut waiting: Vec<TcpStream> = (0..AT_WORK)
@@ -489,12 +491,12 @@ fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() 
         why.contains("256 requests") && why.contains("cancel"),
         "{why}"
     );
-    // Nor may it open another session; another caller goes on.
+    // It cannot open another session either; another caller can continue.
     let opens = initialize(REVISION, &json!({}));
     assert_eq!(post(&at, Some(&key), None, &opens).status, 429);
     let served = post(&at, Some(&other), Some(&others), &list(8));
     assert_eq!(served.status, 200, "{served:?}");
-    // A notification of it arrives: this one ends a call, which makes room for another request.
+    // Its notifications are accepted: this one ends a call, which makes room for another request.
     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}});
     let taken = post(&at, Some(&key), Some(&session), &cancelled);
     assert_eq!(taken.status, 202, "{taken:?}");

@@ -1,4 +1,4 @@
-//! A gateway's server processes as an operator meets them: what they are told, how many there are, and that none is left.
+//! A gateway's server processes: their environment, their number, and that none is left.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,8 +9,8 @@ use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::http::send;
 use crate::raw::{PROGRAM, Raw, call, gateway, initialize, text};
 
-/// A server of the pushed era whose tool says its process, the number of its calls so far, and the names of its environment.
-/// Like many, it ends at a method that it does not know.
+/// A server of the pushed era whose tool returns its process id, the number of its calls so far, and the names in its
+/// environment. Like many servers, it ends at an unknown method.
 const TELLS: &str = "
 import json, os, sys
 count = 0
@@ -40,7 +40,7 @@ fn no_python() -> bool {
     there.is_err()
 }
 
-/// A call of a client of the rounds era.
+/// Returns a call of a client of the rounds era.
 fn rounds_call(id: u64) -> Value {
     let mut frame = call(id, "tell", &json!({"n": id}));
     frame["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -73,7 +73,7 @@ fn with_share_child_all_calls_of_a_client_go_to_one_process_and_the_cost_is_told
     assert!(said.contains("keeper: one child for all calls"), "{said}");
 }
 
-/// The children of this process that have ended and that it has not reaped.
+/// Returns the children of this process that have ended and have not been reaped.
 #[cfg(target_os = "linux")]
 fn unreaped(parent: u32) -> Vec<String> {
     let mut all = Vec::new();
@@ -91,7 +91,7 @@ fn unreaped(parent: u32) -> Vec<String> {
     all
 }
 
-/// A server that ends at the question which era it speaks is started anew; the one that ended is reaped.
+/// A server that ends when it is asked for its era is started again, and the ended process is reaped.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_that_is_started_anew_leaves_nothing_behind() {
@@ -103,13 +103,13 @@ fn a_server_that_is_started_anew_leaves_nothing_behind() {
     raw.send(&rounds_call(1));
     let first = told(&raw.result(1));
     assert_eq!(first["count"], 1, "the call is made once");
-    // It answers, so that everything before its answer is over.
+    // It answers, so everything before its answer is done.
     raw.send(&rounds_call(2));
     raw.result(2);
     assert_eq!(unreaped(raw.child.id()), Vec::<String>::new());
 }
 
-/// The environment that the server is told, by a gateway with these arguments and some secrets in its own.
+/// Returns the environment of the server behind a gateway with these arguments and some secrets in its own environment.
 fn environment_of_server(state: &Path, args: &[&str]) -> Value {
     let mut command = Command::new(PROGRAM);
     command

@@ -1,4 +1,4 @@
-//! Several gateways of one person, and an inbox address that somebody else has.
+//! Several gateways of one person, and an inbox address that another process has.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
-/// The one question that waits, as soon as it does.
+/// Returns the only pending question, as soon as there is one.
 fn waits_in(state: &Path) -> String {
     loop {
         let (reached, questions) = inbox(state, &["list"]);
@@ -59,7 +59,7 @@ fn a_gateway_whose_inbox_nobody_would_find_does_not_start() {
 
 #[test]
 fn where_the_usual_address_is_taken_the_inbox_is_at_another() {
-    // It may be taken already.
+    // Another process may have taken it.
     let _taken = TcpListener::bind("127.0.0.1:7878");
     let state = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);

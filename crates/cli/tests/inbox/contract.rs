@@ -1,4 +1,4 @@
-//! Every response of the API is what the served OpenAPI document says, errors too.
+//! Checks that every response of the API matches the served OpenAPI document, errors too.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ struct Contract {
 }
 
 impl Contract {
-    /// Holds the response against what the document says of this path, method and status; gives its body.
+    /// Checks the response against the document for this path, method and status. Returns its body.
     fn holds(&mut self, path: &str, method: &str, reply: Option<Reply>) -> Value {
         let reply = reply.expect("an answer");
         let place = format!("{method} {path} {}", reply.status);
@@ -115,7 +115,7 @@ fn the_api_is_what_its_document_says() {
         hand_in("nobody", &json!({"action": "decline"})),
     );
     let good = json!({"action": "accept", "content": {"environment": "staging"}});
-    // Who answers is not for the one who answers to say.
+    // The answer cannot name its own author.
     let claimed =
         json!({"action": "accept", "content": {"environment": "staging"}, "by": "the boss"});
     contract.holds(acts, "post", hand_in(&ids[0], &claimed));
@@ -170,7 +170,7 @@ fn the_api_is_what_its_document_says() {
     let wrong = gateway.api("GET", "/api/audit?most=0", "");
     contract.holds("/audit", "get", wrong);
 
-    // Each endpoint: without a token, from a page elsewhere, and as it should be.
+    // Each endpoint: without a token, from a page of another site, and as it should be.
     let token = format!("Authorization: Bearer {}", gateway.token);
     for (path, method) in [
         (lists, "get"),
@@ -200,7 +200,7 @@ fn the_api_is_what_its_document_says() {
         );
     }
 
-    // All that is documented was seen, but a broken record and the stream of events.
+    // Every documented response was seen, except for a broken record and the stream of events.
     let mut documented = BTreeSet::new();
     for (path, methods) in contract.document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! A form that asks for a credential, which no form may: only who insists accepts it.
+//! A form that asks for a credential, which is not allowed: it is accepted only with an explicit option.
 
 use serde_json::json;
 

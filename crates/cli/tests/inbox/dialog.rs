@@ -1,5 +1,5 @@
-//! `kill -9` while a client answers in its own dialog: what it answered is written behind, so a kill may make it forgotten,
-//! but never leaves an answer to be delivered that the server has had.
+//! `kill -9` while a client answers in its own dialog. Its answer is written behind, so a kill may lose it, but never
+//! leaves an answer to be delivered that the server has already received.
 
 use std::collections::HashMap;
 use std::ops::DerefMut as _;
@@ -13,9 +13,9 @@ use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::raw;
 
-/// Calls on their way at the kill.
+/// The number of open calls at the kill.
 const CALLS: u64 = 60;
-/// Kills, each at another point.
+/// The number of kills, each at another point.
 const KILLS: u64 = 4;
 
 #[test]
@@ -51,7 +51,7 @@ fn killed_at_any_point_no_dialogs_answer_is_delivered_twice() {
     }
 }
 
-/// A client that can ask, with all its calls on their way.
+/// Returns a client that can be asked, with all its calls open.
 fn open(state: &Path, asker: &Asker) -> Gateway {
     let mut gateway = Gateway::start(state, &NO_LIMITS, &["--upstream", &asker.url]);
     let capabilities = json!({"elicitation": {"form": {}}});
@@ -81,7 +81,7 @@ fn answer_until_killed(state: &Path, asker: &Asker, round: u64) {
             answered += 1;
         }
     }
-    // Some were delivered, some are on their way, and the record is somewhere between.
+    // Some answers were delivered, some are in transit, and the record is behind.
     while asker.told().is_empty() {
         thread::sleep(Duration::from_micros(100));
     }

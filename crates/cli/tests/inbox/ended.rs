@@ -1,4 +1,4 @@
-//! Servers that end while clients over HTTP go on.
+//! Servers that end while clients over HTTP continue.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn call(at: &str) -> Value {
     )
 }
 
-/// No session ties the requests of the rounds era together, so nobody but the gateway could open another.
+/// No session connects the requests of the rounds era, so only the gateway can open another.
 #[test]
 fn a_program_that_ended_is_started_anew_for_the_next_request_in_rounds() {
     let state = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn a_program_that_ended_is_started_anew_for_the_next_request_in_rounds() {
     let gateway = Gateway::start(state.path(), &more, &["--", "sh", "-c", ENDS]);
     let at = gateway.serving.clone().unwrap();
     assert_eq!(text(&call(&at)), "once");
-    // A call that comes before the end is known ends with an error; the one after it finds another server.
+    // A call that arrives before the end is known ends with an error; the next one finds another server.
     let again = (0..50)
         .map(|_| call(&at))
         .find(|said| said["result"].is_object());

@@ -1,4 +1,4 @@
-//! A rule that wants others than the caller: keys say whose calls they are, and a call of nobody knows whom is refused.
+//! A rule that requires other people than the caller: keys have owners, and a call without an owner is refused.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::http::{self, Reply, send};
 use crate::people::ADA_AND_BOB;
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
-/// Callers have keys, and a proxy on this machine says who is at the pages.
+/// Callers have keys, and a proxy on this machine names the people at the pages.
 const PROVED: &str = r#"
 trusted-proxies = ["127.0.0.1"]
 [auth]
@@ -49,7 +49,7 @@ fn post(at: &str, key: &str, session: Option<&str>, body: &Value) -> Reply {
     http::post(at, "/mcp", Some(key), session, body)
 }
 
-/// Calls the tool that the rule is about.
+/// Calls the tool to which the rule applies.
 fn deploy(at: &str, key: &str) -> Reply {
     let opened = post(at, key, None, &initialize(REVISION, &json!({})));
     let session = opened.header("mcp-session-id").unwrap();
@@ -126,7 +126,7 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
             "{seen}"
         );
         assert_eq!(ada.decline(&question), 409);
-        // It waits for him, not for her.
+        // The question is for Bob, not for Ada.
         let waiting = "One question is waiting for you";
         assert!(bob.get("/").body.contains(waiting));
         assert!(!ada.get("/").body.contains(waiting));
@@ -137,7 +137,7 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
             "{done:?}"
         );
     });
-    // A program's own key is nobody's: both may answer.
+    // A program's key has no owner: both may answer.
     let programs = key(state.path(), &["--no-person"]);
     thread::scope(|threads| {
         let waits = threads.spawn(|| deploy(&at, &programs));
@@ -160,7 +160,7 @@ fn the_owner_of_a_key_does_not_approve_the_calls_made_with_it() {
 fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
     let state = tempfile::tempdir().unwrap();
     let (gateway, at) = start(state.path());
-    // Of nobody in particular, and of somebody whom the file does not have.
+    // Without an owner, and with an owner who is not in the file.
     for (owner, why) in [
         (&[][..], "not known which person calls"),
         (
@@ -177,7 +177,7 @@ fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
     let audit = command(state.path(), &["audit", "--json"]);
     let audit = String::from_utf8(audit.stdout).unwrap();
     assert_eq!(audit.matches("refused-by-rule").count(), 2, "{audit}");
-    // A gateway that starts says so at once.
+    // A starting gateway reports it immediately.
     drop(gateway);
     let (gateway, _) = start(state.path());
     let said = || gateway.said.lock().unwrap().clone();
@@ -200,7 +200,7 @@ fn a_call_of_which_nobody_knows_whose_it_is_waits_for_nobody() {
     assert_eq!(command(state.path(), &both).status.code(), Some(2));
 }
 
-/// Half of a form that nobody has to be logged in for to begin.
+/// The beginning of a form, which can be sent without a login.
 const HALF: &str = "Content-Length: 1000\r\n\r\na";
 
 #[test]

@@ -22,29 +22,30 @@ pub(crate) struct Gateway {
     client: Raw,
     /// Host and port of the inbox.
     pub(crate) inbox: String,
-    /// A link that signs in, once.
+    /// A link that signs one browser in, once.
     pub(crate) login: String,
     /// Host and port of `--listen`.
     pub(crate) serving: Option<String>,
     pub(crate) token: String,
-    /// All that it said on stderr so far.
+    /// All of its stderr so far.
     pub(crate) said: Arc<Mutex<String>>,
 }
 
-/// Arguments that lift the limits, which most tests here would run into.
+/// The arguments that lift the limits, which most of these tests would exceed.
 pub(crate) const NO_LIMITS: [&str; 4] = ["--pending", "off", "--questions-per-minute", "off"];
 
 impl Gateway {
-    /// Starts one over this state folder, in front of `server`: a program behind `--`, or `--upstream URL`.
+    /// Starts a gateway over this state folder, in front of `server`: a program after `--`, or `--upstream URL`.
     pub(crate) fn start(state: &Path, more: &[&str], server: &[&str]) -> Self {
         let command = raw::gateway(state, more, server);
         Self::run(state, command, more.contains(&"--listen"))
     }
 
-    /// Starts one over this state folder with the rest of its configuration; it serves HTTP clients on a free port.
+    /// Starts a gateway over this state folder with the rest of its configuration. It serves HTTP clients on a free
+    /// port.
     #[cfg(feature = "full")]
     pub(crate) fn of_config(state: &Path, rest: &str) -> Self {
-        // Its owner's only, before something else is in it.
+        // The folder belongs to its owner only before any other file is in it.
         StateFolder::open(state).unwrap();
         let file = state.join("gateway.toml");
         let (folder, at) = (state.display(), "127.0.0.1:0");
@@ -82,12 +83,12 @@ impl Gateway {
         }
     }
 
-    /// A request of the API, with the token.
+    /// Makes a request to the API, with the token.
     pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> Option<Reply> {
         api(&self.inbox, &self.token, method, path, body)
     }
 
-    /// The questions that wait; all pages.
+    /// Returns the pending questions of all pages.
     pub(crate) fn waiting(&self) -> Vec<Value> {
         let mut all = Vec::new();
         let mut after = String::new();
@@ -105,7 +106,7 @@ impl Gateway {
         }
     }
 
-    /// Waits until so many questions wait.
+    /// Waits for this number of pending questions.
     pub(crate) fn wait_for(&self, count: usize) -> Vec<Value> {
         for _ in 0..6_000 {
             let said = self.api("GET", "/api/questions?most=1", "");
@@ -120,14 +121,14 @@ impl Gateway {
         );
     }
 
-    /// Hands in a person's act; the status.
+    /// Submits a person's action. Returns the status.
     pub(crate) fn answer(&self, id: &str, body: &Value) -> u16 {
         let path = format!("/api/questions/{id}/answer");
         self.api("POST", &path, &body.to_string())
             .map_or(0, |reply| reply.status)
     }
 
-    /// Opens the session of a client that cannot ask.
+    /// Opens the session of a client that cannot be asked.
     pub(crate) fn initialize(&mut self) {
         self.client.initialize(REVISION, &json!({}));
     }
@@ -148,7 +149,7 @@ impl DerefMut for Gateway {
     }
 }
 
-/// A link that signs a browser in, once, as `mcp-elicit inbox open` makes it.
+/// Creates a link that signs one browser in, once, as `mcp-elicit inbox open` does.
 pub(crate) fn login_link(state: &Path, inbox: &str) -> String {
     let mut key = String::new();
     let hour = std::time::Duration::from_secs(60 * 60);
@@ -167,14 +168,14 @@ fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
 
-/// A request of the API.
+/// Makes a request to the API.
 pub(crate) fn api(at: &str, token: &str, method: &str, path: &str, body: &str) -> Option<Reply> {
     let line = format!("{method} {path} HTTP/1.1");
     let token = format!("Authorization: Bearer {token}");
     send(at, &[&line, &token, "Content-Type: application/json"], body)
 }
 
-/// Host and port of a link.
+/// Returns host and port of a link.
 pub(crate) fn host(link: &str) -> String {
     let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest).to_owned()

@@ -1,4 +1,4 @@
-//! HTTP by hand: exactly the bytes an attacker would choose.
+//! HTTP by hand: exactly the bytes that an attacker would choose.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Nothing here takes this long; what hangs fails instead.
+/// Longer than anything here takes, so that a hanging test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The response.
@@ -22,7 +22,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The response in the body, or in the last event of a stream.
+    /// Returns the response in the body, or in the last event of a stream.
     pub(crate) fn response(&self) -> Value {
         let mut lines = self.body.lines().rev();
         let event = lines.find_map(|line| line.strip_prefix("data:"));
@@ -59,7 +59,8 @@ pub(crate) fn post(
     reply.unwrap_or_else(|| panic!("no answer to {message}"))
 }
 
-/// Sends the head, one header a line without `Host`, and the body. `None` when the peer went away without an answer.
+/// Sends the head (one header per line, without `Host`) and the body. Returns `None` if the peer closed the connection
+/// without a response.
 pub(crate) fn send(at: &str, head: &[&str], body: &str) -> Option<Reply> {
     let mut all = head.to_vec();
     let host = format!("Host: {at}");
@@ -67,7 +68,7 @@ pub(crate) fn send(at: &str, head: &[&str], body: &str) -> Option<Reply> {
     send_as_is(at, &all, body)
 }
 
-/// The same with a `Host` of one's own, or none.
+/// The same with a chosen `Host`, or none.
 pub(crate) fn send_as_is(at: &str, head: &[&str], body: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -98,7 +99,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Reply> {
     Some(reply)
 }
 
-/// The chunks of a body, joined.
+/// Returns the chunks of a body, joined.
 fn joined(mut rest: &str) -> String {
     let mut whole = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {

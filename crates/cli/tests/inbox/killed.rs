@@ -1,4 +1,4 @@
-//! `kill -9` at any point: no answer that a person gave is lost, none is delivered twice.
+//! `kill -9` at any point: no answer of a person is lost, and none is delivered twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, api};
 use crate::raw::text;
 
-/// Questions that wait at the kill.
+/// The number of pending questions at the kill.
 const PENDING: u64 = 100;
-/// Kills, unless `MCP_ELICIT_KILLS` names another number.
+/// The number of kills, unless `MCP_ELICIT_KILLS` sets another.
 const KILLS: u64 = 3;
 
 /// Counts of the answers that were given before a kill, by result.
@@ -23,7 +23,7 @@ struct Tally {
     given: usize,
     before: usize,
     after: usize,
-    /// Marked as delivered when the kill came, but the server has not seen it: delivered at most once.
+    /// Answers that were marked as delivered at the kill and that the server has not seen: delivered at most once.
     in_doubt: usize,
 }
 
@@ -103,7 +103,7 @@ fn kill_once(chance: &mut Chance) -> Tally {
         while results.len() < usize::try_from(PENDING).unwrap() {
             let frame = second.next();
             if !frame["method"].is_null() {
-                // A sign of life for a call that waits.
+                // Progress for a call that waits.
                 continue;
             }
             let number = frame["id"].as_u64().unwrap() - 10;
@@ -150,7 +150,8 @@ fn kill_once(chance: &mut Chance) -> Tally {
     tally
 }
 
-/// Four scripts answer as fast as they can until the gateway is killed; the answers that it said it had taken.
+/// Lets four scripts answer as fast as they can until the gateway is killed. Returns the answers that the gateway
+/// accepted.
 fn give_until_killed(
     gateway: &mut Gateway,
     questions: &[(u64, String)],
@@ -192,7 +193,7 @@ fn give_until_killed(
     given.clone()
 }
 
-/// Answers whatever waits, with other values than before the kill.
+/// Answers every pending question, with other values than before the kill.
 fn answer_all(inbox: &str, token: &str, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let open = api(inbox, token, "GET", "/api/questions?most=1000", "")

@@ -1,4 +1,5 @@
-//! The gateway's inbox as people, scripts, attackers and crashes meet it: the real program, real sockets, real files.
+//! The gateway's inbox as used by people, scripts and attackers, and in crashes: the real program, real sockets, real
+//! files.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod access;

@@ -13,7 +13,7 @@ use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::http::{self, PATIENCE, Reply, send};
 use crate::raw::{DEMO_SERVER, call, command, inbox, initialize, text};
 
-/// A server that reads one message, writes its answer, and only then reads on; each answer is as long as the call.
+/// A server that reads one message, writes its response, and only then reads on; each response is as long as the call.
 const ECHO: &str = "
 import json, sys
 for line in sys.stdin:
@@ -27,8 +27,8 @@ for line in sys.stdin:
     print(json.dumps({'jsonrpc': '2.0', 'id': frame['id'], 'result': result}), flush=True)
 ";
 
-/// The gateway must not stand still where a byte relay would not: pipes are full in both directions here, and whoever reads
-/// one peer must not wait for the other to read.
+/// The gateway must not block where a byte relay would not: pipes are full in both directions here, and the reader of
+/// one peer must not wait for the other peer to read.
 #[test]
 fn full_pipes_in_both_directions_go_on() {
     const CALLS: u64 = 400;
@@ -63,7 +63,7 @@ fn post(at: &str, session: Option<&str>, frame: &Value) -> Reply {
     http::post(at, "/mcp", None, session, frame)
 }
 
-/// Whoever waits in a session that its client ends is told, and every stream ends.
+/// If a client ends its session, each waiting call gets a response, and every stream ends.
 #[test]
 fn a_session_that_is_ended_ends_its_calls_and_its_streams() {
     let state = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn a_session_that_is_ended_ends_its_calls_and_its_streams() {
     stream.read_to_end(&mut rest).expect("the stream ends");
 }
 
-/// A client that opens a session for each call, as some do: the same call finds its question, and then its result.
+/// Some clients open a session for each call: the same call finds its question, and then its result.
 #[test]
 fn in_a_new_session_the_same_call_is_asked_once_and_works_once() {
     let state = tempfile::tempdir().unwrap();
@@ -143,11 +143,11 @@ fn in_a_new_session_the_same_call_is_asked_once_and_works_once() {
     assert!(gateway.waiting().is_empty(), "nothing is asked again");
 }
 
-/// The interval at which questions are looked for, and the number of looks before a test gives up.
+/// The interval at which questions are looked for, and the number of attempts before a test gives up.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 6_000;
 
-/// The next question that was not answered yet; `None` when all calls have ended.
+/// Returns the next unanswered question; `None` if all calls have ended.
 fn next_question<T>(
     gateway: &Gateway,
     answered: &BTreeSet<String>,
@@ -210,7 +210,8 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     }));
                 }
             }
-            // Calls of a tool that was seen to ask take turns in their session, so questions come up one after the other.
+            // Calls of a tool that was seen to ask take turns in their session, so questions come up one after the
+            // other.
             let mut answered = BTreeSet::new();
             while let Some(question) = next_question(&gateway, &answered, &calls) {
                 let id = question["id"].as_str().unwrap();
@@ -223,8 +224,8 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                 let content = if tool == "note" {
                     json!({"value": format!("for {}", whole["arguments"]["n"])})
                 } else {
-                    // A question that a program pushes does not say which of its session's calls it belongs to: the
-                    // arguments may be another call's, and are shown only while there is one call.
+                    // A pushed question of a program does not name its call: the arguments may be another call's, so
+                    // they are shown only while there is one call.
                     let one = whole["others"] == json!([]);
                     assert_eq!(whole["arguments"].is_null(), !one);
                     json!({"environment": "staging", "note": format!("for {session}00")})
@@ -282,7 +283,7 @@ fn a_list_longer_than_a_page_is_read_whole_while_it_changes() {
         next, all[99]["id"],
         "the next page starts behind the last of this one"
     );
-    // What a page starts behind may be answered meanwhile.
+    // The question at which a page starts may have been answered.
     assert_eq!(gateway.answer(&next, &json!({"action": "decline"})), 200);
     let second = gateway
         .api("GET", &format!("/api/questions?most=100&after={next}"), "")

@@ -1,5 +1,6 @@
-//! The matrix: client revision, server revision, stdio and HTTP on both sides, capability, and what is asked. Every cell runs through
-//! the real program, with real pipes and sockets, and states what is expected of it; one that cannot be says why.
+//! The matrix: client revision, server revision, stdio and HTTP on both sides, capability, and kind of question. Every
+//! cell runs through the real program, with real pipes and sockets, and states its expected result; an impossible cell
+//! states the reason.
 
 mod client;
 mod server;
@@ -71,7 +72,7 @@ const ASKS: [Asks; 13] = [
     Asks::FiftyCalls,
 ];
 
-/// A client and a server, and the ways to them.
+/// A client and a server, and the transports between them.
 #[derive(Clone, Copy)]
 struct Wiring {
     client: &'static str,
@@ -98,7 +99,7 @@ impl fmt::Display for Wiring {
 }
 
 impl Wiring {
-    /// Says why a cell cannot be; `None` where it can.
+    /// Returns the reason why a cell is impossible; `None` if it is possible.
     fn impossible(&self, asks: Asks) -> Option<&'static str> {
         let has_dialog = self.capability != Capability::None;
         match asks {
@@ -127,7 +128,7 @@ impl Wiring {
         }
     }
 
-    /// Returns whether this client shows links itself.
+    /// Returns `true` if this client shows links itself.
     fn shows_links(&self) -> bool {
         self.capability == Capability::Both
     }
@@ -155,7 +156,8 @@ fn wirings() -> Vec<Wiring> {
     all
 }
 
-/// Returns what a person, or a client, writes for the question with this message: each call has its own answer.
+/// Returns the content that a person or a client enters for the question with this message: each call has its own
+/// answer.
 fn content_for(message: &str) -> Value {
     let number: String = message
         .trim_start_matches("Who is ")
@@ -165,7 +167,7 @@ fn content_for(message: &str) -> Value {
     json!({"name": format!("for {number}"), "age": 36})
 }
 
-/// Answers whatever comes to the inbox until told to stop; how many questions that were.
+/// Answers every question of the inbox until stopped. Returns the number of questions.
 fn answer_all(inbox: &str, token: &str, stop: &AtomicBool) -> usize {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -199,7 +201,7 @@ fn answer_all(inbox: &str, token: &str, stop: &AtomicBool) -> usize {
     answered
 }
 
-/// Runs `work` while a person answers in the inbox; what came of it, and how many answers that took.
+/// Runs `work` while a person answers in the inbox. Returns its result, and the number of answers.
 fn with_person<T>(inbox: &str, token: &str, work: impl FnOnce() -> T) -> (T, usize) {
     let stop = AtomicBool::new(false);
     thread::scope(|threads| {
@@ -252,7 +254,7 @@ fn ask(client: &mut Client<'_>, wiring: Wiring, asks: Asks, server: &Server) {
     }
 }
 
-/// Returns how many questions a cell puts to the client and to the inbox.
+/// Returns the numbers of questions that a cell asks the client and the inbox.
 fn expected(wiring: Wiring, asks: Asks) -> (usize, usize) {
     let has_dialog = wiring.capability != Capability::None;
     let form = |count| if has_dialog { (count, 0) } else { (0, count) };
@@ -268,7 +270,7 @@ fn expected(wiring: Wiring, asks: Asks) -> (usize, usize) {
     }
 }
 
-/// Members that nobody here knows reach the other side, in both directions.
+/// Unknown members reach the other side, in both directions.
 fn unknown_members(client: &mut Client<'_>) {
     let told = client.run("unknown", 8);
     let asked = client.asked.last().expect("it was asked");
@@ -281,7 +283,7 @@ fn unknown_members(client: &mut Client<'_>) {
     assert_eq!(reply["_meta"]["vendor/y"], 3, "{reply}");
 }
 
-/// A call that two readers could take for two different calls is refused, and reaches no server.
+/// A call that two readers could read differently is rejected, and does not reach the server.
 fn duplicate_members(client: &mut Client<'_>, server: &Server) {
     let before = server.seen().len();
     let call = client.call("plain", 9);
@@ -308,7 +310,8 @@ fn duplicate_members(client: &mut Client<'_>, server: &Server) {
     assert_eq!(calls.count(), 0, "{seen:?}");
 }
 
-/// A state that was changed, or comes with another call, is refused and reaches no server; the right one is as good as before.
+/// A state that was changed, or comes with another call, is rejected and does not reach the server; the right one
+/// remains valid.
 fn states(client: &mut Client<'_>, server: &Server, number: u64, change: impl Fn(&mut Value)) {
     let call = client.call("form", number);
     let told = client.once(&call);
@@ -333,7 +336,7 @@ fn states(client: &mut Client<'_>, server: &Server, number: u64, change: impl Fn
     assert_eq!(text(&done), format!("accept:for {number}"), "{done}");
 }
 
-/// A session hears the level that it set; a request of 2026-07-28 hears what it asked for, and nothing if it asked for nothing.
+/// A session gets log messages of the level that it set; a request of 2026-07-28 gets those that it asked for, if any.
 fn logs(client: &mut Client<'_>, wiring: Wiring) {
     if wiring.client == NEWEST {
         assert_eq!(text(&client.run("log", 13)), "plain");
@@ -348,7 +351,7 @@ fn logs(client: &mut Client<'_>, wiring: Wiring) {
     assert_eq!(client.logged, ["error"]);
 }
 
-/// Makes so many calls at once, each with an answer of its own.
+/// Makes this number of calls at once, each with its own answer.
 fn calls_at_once(client: &mut Client<'_>, from: u64, count: u64) {
     let numbers = from..from + count;
     let calls: Vec<_> = numbers.map(|number| client.call("form", number)).collect();
@@ -365,8 +368,8 @@ fn calls_at_once(client: &mut Client<'_>, from: u64, count: u64) {
     }
 }
 
-/// Fifty calls at once: over HTTP ten of each of five clients, over stdio, where there is one client, all of that one. Gives how often the clients
-/// were asked.
+/// Makes fifty calls at once: over HTTP ten from each of five clients, over stdio all from the only client. Returns the
+/// number of questions that the clients got.
 fn fifty_calls(client: &mut Client<'_>, at: Option<&str>, wiring: Wiring) -> usize {
     let Some(at) = at else {
         calls_at_once(client, 100, 50);
@@ -456,7 +459,7 @@ fn run(wiring: Wiring) -> Outcome {
     outcome
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic.downcast_ref::<String>().cloned();
     let plain = || panic.downcast_ref::<&str>().map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! Callers with the access tokens of an issuer, at the real program. The issuer signs whatever a test says.
+//! Callers with the access tokens of an issuer, at the real program. The issuer signs any claims that a test needs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,13 +14,13 @@ use crate::gateway::{Gateway, REVISION};
 use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
-/// A gateway before the demo server, whose callers have tokens of this issuer.
+/// Starts a gateway before the demo server, whose callers have tokens of this issuer.
 fn with_issuer(state: &Path, issuer: &Issuer, auth: &str, oidc: &str) -> (Gateway, String) {
     let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]");
     before(state, issuer.url(), auth, oidc, &server)
 }
 
-/// A gateway before this server, whose callers have tokens of the issuer at this address.
+/// Starts a gateway before this server, whose callers have tokens of the issuer at this address.
 pub(crate) fn before(
     state: &Path,
     issuer: &str,
@@ -45,7 +45,7 @@ fn now() -> u64 {
     since.unwrap().as_secs()
 }
 
-/// The claims of a token of this subject for the gateway here, which ends after these seconds.
+/// Returns the claims of a token of this subject for this gateway, which expires after `lifetime` seconds.
 fn claims(issuer: &Issuer, at: &str, subject: &str, lifetime: u64) -> Value {
     json!({
         "iss": issuer.url(), "aud": format!("http://{at}/mcp/demo"), "sub": subject, "scope": "mcp",
@@ -66,7 +66,7 @@ pub(crate) fn post(at: &str, token: Option<&str>, session: Option<&str>, body: &
     send(at, &head, &body.to_string()).unwrap()
 }
 
-/// Opens a session; its id.
+/// Opens a session. Returns its id.
 pub(crate) fn open(at: &str, token: &str) -> String {
     let opened = post(at, Some(token), None, &initialize(REVISION, &json!({})));
     assert_eq!(opened.status, 200, "{opened:?}");
@@ -76,7 +76,7 @@ pub(crate) fn open(at: &str, token: &str) -> String {
     session
 }
 
-/// Calls the tool that asks, on a thread of its own.
+/// Calls the tool that asks, on its own thread.
 pub(crate) fn calling(at: &str, token: &str, session: &str) -> thread::JoinHandle<Reply> {
     let (at, token, session) = (at.to_owned(), token.to_owned(), session.to_owned());
     thread::spawn(move || {
@@ -103,7 +103,7 @@ struct Asked {
     question: Value,
 }
 
-/// Asks a question in a call whose token ends after three seconds.
+/// Asks a question in a call whose token expires after three seconds.
 fn asked_briefly(state: &Path, issuer: &Issuer) -> Asked {
     let auth = "mode = \"oidc\"\nleeway = \"0s\"";
     let (gateway, at) = with_issuer(state, issuer, auth, "");
@@ -207,7 +207,7 @@ fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
     ];
     assert_eq!(send(&at, &head, &body.to_string()).unwrap().status, 400);
     let session = open(&at, &token);
-    // Another caller's session is not there.
+    // Another caller's session does not exist for this one.
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
     assert_eq!(post(&at, Some(&bob), Some(&session), &list).status, 404);
@@ -231,7 +231,7 @@ fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
         post(at, Some(&second), Some(&asked.session), &list).status,
         200
     );
-    // The first is over now, and another request with it is refused.
+    // The first token has expired, and another request with it is rejected.
     while post(at, Some(&asked.token), Some(&asked.session), &list).status != 401 {
         thread::yield_now();
     }
@@ -253,7 +253,7 @@ fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_colle
         "{handed:?}"
     );
     accept(gateway, asked.question["id"].as_str().unwrap(), "meanwhile");
-    // Somebody else who makes the same call is asked anew.
+    // Another person who makes the same call gets a new question.
     let bob = issuer.sign(&claims(&issuer, at, "bob", 300));
     let bobs = calling(at, &bob, &open(at, &bob));
     let anew = gateway.wait_for(1);
@@ -301,7 +301,7 @@ fn an_issuer_that_is_down_and_a_program_that_is_not_there_are_told_at_the_start(
         thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(is_told(), "{}", said());
-    // It serves all the same.
+    // The gateway still works.
     issuer.set_down(false);
     let token = issuer.sign(&claims(&issuer, &at, "ada", 300));
     let opened = post(&at, Some(&token), None, &initialize(REVISION, &json!({})));
@@ -431,7 +431,7 @@ fn a_token_that_its_issuer_ends_while_a_person_thinks_collects_nothing() {
     assert_ne!(post(&at, Some(&token), Some(&session), &list).status, 200);
 }
 
-/// Within the time for which the issuer's last word counts otherwise.
+/// The token ends within the time for which the issuer's last response would otherwise be valid.
 #[test]
 fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
     let state = tempfile::tempdir().unwrap();
@@ -452,7 +452,7 @@ fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
         issuer.answer_about(&token, answer);
         token
     };
-    // The answer of a token that counts arrives, and so does one while the issuer does not answer.
+    // The answer of a valid token arrives, also while the issuer does not respond.
     for is_down in [false, true] {
         let bob = active(if is_down { "bob" } else { "cy" });
         let waits = calling(&at, &bob, &open(&at, &bob));
@@ -489,7 +489,7 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     };
     let said = change("block", issuer.url(), "ada");
     assert!(!said.contains("note:"), "{said}");
-    // Who was never seen is blocked all the same, and the command says so.
+    // An unknown subject is blocked too, with a warning.
     let said = change("block", issuer.url(), "adda");
     assert!(said.contains("no question for this subject"), "{said}");
     let slash = format!("{}/", issuer.url());
@@ -541,7 +541,7 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     assert!(audit.contains(&by), "{audit}");
 }
 
-/// A stream of a session that somebody listens to.
+/// A stream of a session that a client reads.
 struct Listening(BufReader<TcpStream>);
 
 impl Listening {
@@ -576,7 +576,7 @@ fn the_stream_of_a_session_ends_with_the_token_of_its_caller() {
     let token = issuer.sign(&claims(&issuer, &at, "ada", 3));
     let session = open(&at, &token);
     Listening::to(&at, &token, &session).end();
-    // The session goes on for the same caller with the next token.
+    // The session continues for the same caller with the next token.
     let second = issuer.sign(&claims(&issuer, &at, "ada", 300));
     let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
     assert_eq!(post(&at, Some(&second), Some(&session), &list).status, 200);
@@ -608,7 +608,7 @@ fn the_stream_of_a_session_ends_when_the_issuer_ends_the_token() {
 /// The heads of requests, by their paths.
 type Heads = Arc<Mutex<Vec<(String, BTreeMap<String, String>)>>>;
 
-/// A server over HTTP that agrees to every session, and takes no token that is called `exchanged-1`.
+/// Starts a server over HTTP that accepts every session, and rejects a token called `exchanged-1`.
 fn recorder() -> (String, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://{}", listener.local_addr().unwrap());
@@ -719,7 +719,7 @@ fn no_token_for_the_gateway_goes_to_a_server() {
         ];
         send(&at, &head, &initialize(REVISION, &json!({})).to_string()).unwrap()
     };
-    // A key is for the gateway alone: the issuer is not shown it either.
+    // A key is only for the gateway: the issuer does not get it either.
     let refused = send_to("exchange", key);
     let words = "a caller with an API key has no token to exchange";
     assert!(refused.body.contains(words), "{refused:?}");

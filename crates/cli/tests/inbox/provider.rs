@@ -1,5 +1,5 @@
-//! Callers with the access tokens of a real OpenID provider, at the real program. Without node the tests say so loudly and
-//! test nothing.
+//! Callers with the access tokens of a real OpenID provider, at the real program. Without node, the tests report a skip
+//! and test nothing.
 
 #[expect(dead_code, reason = "not every step is needed here")]
 #[path = "../../../server/tests/oauth/http_browser.rs"]
@@ -20,14 +20,14 @@ use crate::gateway::{Gateway, REVISION};
 use crate::oidc::{accept, before, calling, open, post};
 use crate::raw::{PROGRAM, initialize, text};
 
-/// The address that the provider sends a browser back to; nobody listens there.
+/// The address to which the provider redirects a browser; nothing listens there.
 const BACK: &str = "http://127.0.0.1/callback";
 /// The public client of the provider.
 const CLIENT: &str = "connect-public";
 /// A code verifier and its challenge (RFC 7636, appendix B).
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-/// The interval at which a test looks again.
+/// The interval of checks.
 const PAUSE: Duration = Duration::from_millis(500);
 
 fn provider(format: &str, seconds: u32) -> Option<Listening> {
@@ -48,7 +48,7 @@ fn encoded(parameters: &[(&str, &str)]) -> String {
         .finish()
 }
 
-/// Posts a form to an endpoint of the provider; what it says.
+/// Posts a form to an endpoint of the provider. Returns the response.
 fn request(url: &str, client: Option<&str>, form: &[(&str, &str)]) -> Value {
     let body = encoded(form);
     blocking(async move {
@@ -82,7 +82,7 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a person who signs in and lets the client call this resource.
+    /// Gets the tokens of a person who signs in and lets the client call this resource.
     fn of_person(provider: &Listening, person: &str, resource: &str) -> Self {
         let query = encoded(&[
             ("client_id", CLIENT),
@@ -130,7 +130,7 @@ impl Tokens {
     }
 }
 
-/// The token of a program that no person is behind.
+/// Gets the token of a program without a person.
 fn of_program(provider: &Listening, resource: &str) -> String {
     let form = [
         ("grant_type", "client_credentials"),
@@ -141,7 +141,7 @@ fn of_program(provider: &Listening, resource: &str) -> String {
     said["access_token"].as_str().unwrap().to_owned()
 }
 
-/// The lines of `[auth.oidc]` with which the gateway asks the provider about tokens.
+/// Returns the lines of `[auth.oidc]` with which the gateway asks the provider about tokens.
 fn asking(secrets: &Path) -> String {
     let secret = secrets.join("secret");
     std::fs::write(&secret, "gateway-secret\n").unwrap();
@@ -151,7 +151,7 @@ fn asking(secrets: &Path) -> String {
     )
 }
 
-/// A gateway before the demo server, whose callers have tokens of this provider.
+/// Starts a gateway before the demo server, whose callers have tokens of this provider.
 fn gateway(state: &Path, provider: &Listening, oidc: &str) -> (Gateway, String) {
     let auth = "mode = \"oidc\"\nleeway = \"0s\"";
     let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]");
@@ -166,7 +166,7 @@ fn list() -> Value {
     json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"})
 }
 
-/// A person's client refreshes its token while a person thinks, until the one of the call has ended.
+/// A person's client refreshes its token while a person thinks, until the token of the call has expired.
 fn refreshes_while_a_person_thinks(provider: &Listening, oidc: &str) {
     let state = tempfile::tempdir().unwrap();
     let (gateway, at) = gateway(state.path(), provider, oidc);
@@ -224,10 +224,10 @@ fn a_token_that_the_provider_revoked_collects_nothing() {
     accept(&gateway, asked[0]["id"].as_str().unwrap(), "hers");
     let ended = waits.join().unwrap();
     assert!(!ended.body.contains("hers"), "{ended:?}");
-    // The answer of the provider about the token is not kept beyond that.
+    // The provider's response about the token is not kept beyond that.
     let refused = post(&at, Some(&ada.access), Some(&session), &list());
     assert_ne!(refused.status, 200, "{refused:?}");
-    // Nobody else gets it; who signs in again does.
+    // No other caller gets it; the same person gets it after signing in again.
     let bob = Tokens::of_person(&provider, "bob", &resource(&at));
     let bobs = calling(&at, &bob.access, &open(&at, &bob.access));
     let anew = gateway.wait_for(1);
@@ -276,7 +276,7 @@ fn a_token_is_exchanged_for_one_that_the_server_takes() {
         return;
     };
     let oidc = asking(secrets.path());
-    // The server over HTTP is a gateway, too, which takes the provider's tokens for itself only.
+    // The server over HTTP is a gateway too, which accepts only the provider's tokens for itself.
     let (_server, at_server) = gateway(other.path(), &provider, &oidc);
     let resource_there = resource(&at_server);
     let server = format!(
@@ -309,7 +309,7 @@ fn call_signs_in_at_the_provider_that_the_gateway_names() {
             .args(["--answer", "environment=staging", "--state"])
             .arg(home.path())
             .args(more)
-            // No browser is to be found from here.
+            // No browser can be found from here.
             .env("PATH", "/nonexistent")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -345,7 +345,7 @@ fn call_signs_in_at_the_provider_that_the_gateway_names() {
         done.status.success() && stdout.contains("signed in"),
         "{stdout}{said}"
     );
-    // The next call asks nobody to sign in.
+    // The next call needs no sign-in.
     let again = called(&["--answer", "note=again"])
         .wait_with_output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! Callers whom a proxy names: the header counts from its addresses alone.
+//! Callers named by a proxy: the header is accepted only from the proxy's addresses.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::http::{Reply, read, send};
 use crate::oidc::accept;
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
-/// An address of this machine that is no proxy's, and any port.
+/// An address of this machine that is not the proxy's, with any port.
 const ELSEWHERE: &str = "127.0.0.2:0";
 
 fn head<'a>(lines: &[&'a str]) -> Vec<&'a str> {
@@ -91,7 +91,7 @@ fn a_proxy_names_the_caller_and_nobody_else_does() {
     let asked = gateway.wait_for(1);
     let behalf = asked[0]["onBehalfOf"].as_str().unwrap();
     assert!(behalf.contains("ada"), "{behalf}");
-    // Her session is hers: neither another caller of the proxy has it, nor her name from elsewhere.
+    // Her session belongs to her: neither another caller of the proxy nor her name from another address can use it.
     let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
     assert_eq!(post(&at, &[bob, &session], &list).status, 404);
     let forged = post_from_elsewhere(&at, &[ada, &session], &list);

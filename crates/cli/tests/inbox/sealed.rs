@@ -1,4 +1,4 @@
-//! Answers are unreadable while they wait and gone once they were delivered; the audit shows who touched it.
+//! Answers are unreadable while they wait and erased once delivered; the audit names the actor of every access.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::raw::{DEMO_SERVER, PROGRAM, command, text};
 
 const SECRET: &str = "the-owl-flies-at-midnight";
 
-/// Every file of the state folder that holds these bytes.
+/// Returns every file of the state folder that contains these bytes.
 fn holding(state: &Path, needle: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(state).unwrap().map(Result::unwrap) {
@@ -52,7 +52,7 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
     let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
     let answer = json!({"action": "accept", "content": {"environment": "staging", "note": SECRET}});
     assert_eq!(gateway.answer(&id, &answer), 200);
-    // Kept for the call to be made again, if the gateway should end before.
+    // Kept for a repeated call, in case the gateway ends before.
     let file = database(state.path());
     let sealed = "SELECT arguments IS NOT NULL, content IS NOT NULL, delivered FROM question";
     for needle in [SECRET, "the-raven-knows"] {
@@ -131,7 +131,7 @@ async fn the_audit_shows_that_it_was_touched() {
         gateway.call(id, "deploy", &json!({"n": id}));
         let question = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
         assert_eq!(gateway.answer(&question, &act), 200);
-        // Handed back or done: before that the next call would wait for this one.
+        // Handed back or done: until then, the next call would wait for this one.
         gateway.result(id);
     }
     drop(gateway);

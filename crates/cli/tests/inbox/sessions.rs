@@ -1,4 +1,5 @@
-//! Callers that open a session for each call and never end one, as some clients do: none is turned away, and no answer goes astray.
+//! Callers that open a session for each call and never end one, as some clients do: none is rejected, and every answer
+//! reaches its call.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,13 +17,13 @@ use crate::http::{self, Reply, send};
 use crate::raw::{DEMO_SERVER, call, initialize, text};
 
 const CALLERS: usize = 50;
-/// Calls of all callers, unless the environment says how many: more than there may be sessions.
+/// The number of calls of all callers, unless the environment sets another: more than the limit of sessions.
 const CALLS: usize = 10_000;
-/// The greatest number of sessions with one server.
+/// The largest number of sessions with one server.
 const SESSIONS: usize = 1_000;
-/// Of so many calls of a caller one asks a person.
+/// The interval, in calls of a caller, at which a person is asked.
 const ASKS: u64 = 5;
-/// The number of a caller's first call, times the caller.
+/// The factor between a caller's index and the number of its first call.
 const NUMBERS: u64 = 1_000_000;
 
 /// A caller: the id of its key, and the key.
@@ -34,7 +35,7 @@ fn key(state: &Path) -> Key {
     (token.id().to_owned(), text)
 }
 
-/// Starts a gateway before this server that gives no call back; its address for callers, who have keys.
+/// Starts a gateway before this server that hands no call back. Returns its address for callers, who have keys.
 fn start(state: &Path, server: &[&str]) -> (Gateway, String) {
     let listens = [
         "--listen",
@@ -74,7 +75,7 @@ fn asks(number: u64) -> bool {
     number.is_multiple_of(ASKS)
 }
 
-/// Makes one call in this session, and checks that its answer is its own.
+/// Makes one call in this session, and checks that the answer is for this call.
 fn make_call(at: &str, key: &str, session: &str, number: u64) {
     let (tool, expected) = if asks(number) {
         ("note", format!("for {number}"))
@@ -98,7 +99,8 @@ fn make_call(at: &str, key: &str, session: &str, number: u64) {
     );
 }
 
-/// Answers what is asked until all calls have ended; the ids of the questions, each of which is its caller's.
+/// Answers questions until all calls have ended. Returns the ids of the questions, after checking that each belongs to
+/// its caller.
 fn answer_all<T>(
     gateway: &Gateway,
     keys: &[Key],
@@ -129,7 +131,7 @@ fn answer_all<T>(
     }
 }
 
-/// Has each of the callers make its calls on so many threads: all in one session, or each in a session that it opens.
+/// Makes the calls of all callers on this number of threads: all in one session, or each in a session of its own.
 fn calls_of_all(each: u64, at_once: u64, in_one_session: bool) -> (Gateway, tempfile::TempDir) {
     let asker = Asker::start();
     let state = tempfile::tempdir().unwrap();
@@ -171,7 +173,7 @@ fn calls_of_all(each: u64, at_once: u64, in_one_session: bool) -> (Gateway, temp
     (gateway, state)
 }
 
-/// `MCP_ELICIT_CALLS=1250` makes as many calls.
+/// `MCP_ELICIT_CALLS=1250` sets the number of calls.
 #[test]
 fn sessions_do_not_run_out_where_each_call_opens_one_and_none_is_ended() {
     let (gateway, _state) = calls_of_all(calls_each(CALLS), 1, false);
@@ -189,7 +191,8 @@ fn sessions_do_not_run_out_where_each_call_opens_one_and_none_is_ended() {
     assert!(open <= SESSIONS, "{open} sessions");
 }
 
-/// The calls of a caller share its session. `MCP_ELICIT_CALLS=10000` makes 200 calls of each caller, 20 of them at once.
+/// The calls of a caller share its session. With `MCP_ELICIT_CALLS=10000`, each caller makes 200 calls, 20 of them at
+/// once.
 #[test]
 fn calls_of_many_callers_at_once_each_get_their_own_answer() {
     let each = calls_each(CALLERS * 4);
@@ -201,7 +204,7 @@ fn list(at: &str, key: &str, session: &str) -> u16 {
     post(at, key, Some(session), &list).status
 }
 
-/// A server that is a program has a process for each session, of which there are fewer.
+/// A server that is a program has a process for each session, of which fewer are allowed.
 #[test]
 fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
     const NOISY: usize = 280;
@@ -217,7 +220,7 @@ fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
         let asked = gateway.wait_for(1);
         let first = open(&at, &noisy);
         for number in 0..NOISY {
-            // The last ones are another's, who finds no room for a process.
+            // The last ones are another caller's, for whom there is no process left.
             open(&at, if number < 220 { &noisy } else { &other });
         }
         assert_eq!(list(&at, &noisy, &first), 404, "the client opens another");

@@ -1,4 +1,5 @@
-//! People who are signed in, from the command line: their sessions end, and a person whose subject has changed is released.
+//! People who are signed in, managed from the command line: their sessions end, and a person whose subject has changed
+//! is released.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::gateway::Gateway;
 use crate::http::{Reply, send};
 use crate::raw::{PROGRAM, command, inbox};
 
-/// A proxy on this machine says who is at the pages; the file knows Ada by her mail address.
+/// A proxy on this machine names the people at the pages; the file knows Ada by her mail address.
 fn start(state: &Path) -> Gateway {
     let rest = format!(
         "trusted-proxies = [\"127.0.0.1\"]\n[login]\nmode = \"proxy\"\nmail-header = \"X-Mail\"\n\
@@ -18,7 +19,7 @@ fn start(state: &Path) -> Gateway {
     Gateway::of_config(state, &rest)
 }
 
-/// Opens the account of whoever shows Ada's mail address under this subject.
+/// Opens the account page with Ada's mail address and this subject.
 fn account(gateway: &Gateway, subject: &str, cookie: &str) -> Reply {
     let subject = format!("X-Forwarded-User: {subject}");
     let cookie = format!("Cookie: {cookie}");
@@ -49,7 +50,7 @@ fn sessions_of_people_are_listed_and_ended_on_the_command_line() {
     let gateway = start(state.path());
     let entered = account(&gateway, "s-1", "");
     let first = cookie(&entered).unwrap();
-    // The same browser goes on in its session.
+    // The same browser continues in its session.
     assert_eq!(cookie(&account(&gateway, "s-1", first)), None);
     let (is_listed, listed) = inbox(state.path(), &["sessions", "list"]);
     assert!(
@@ -98,7 +99,7 @@ fn a_person_whose_subject_has_changed_is_released_on_the_command_line() {
     let released = unbind("ada");
     assert!(released.status.success(), "{released:?}");
     assert_eq!(account(&gateway, "s-2", "").status, 200);
-    // She is who she is now; the earlier subject is nobody.
+    // The new subject is Ada now; the earlier one is unknown.
     assert_eq!(account(&gateway, "s-1", first).status, 403);
     let noted = events(state.path(), "person-unbound");
     assert!(noted.len() == 1 && noted[0]["person"] == "ada", "{noted:?}");

@@ -1,5 +1,5 @@
-//! Calls that ask at the same time, of one client and of several, in front of a server that pushes its questions over stdio
-//! and does not say for which call: every answer comes to its own call, and no call hangs.
+//! Calls that ask at the same time, from one client and from several, in front of a server that pushes its questions
+//! over stdio and does not name the call: every answer reaches its own call, and no call hangs.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::http::send;
 use crate::raw::{Raw, call, gateway, text};
 
-/// A server of the pushed era that takes any number of calls at once, asks in each, and says what it was answered.
+/// A server of the pushed era that accepts simultaneous calls, asks in each, and returns the answer.
 const ASKS: &str = "
 import json, sys
 calls, last = {}, 0
@@ -50,7 +50,7 @@ fn no_python() -> bool {
     there.is_err()
 }
 
-/// Returns how often the tests of one client are run: `MCP_ELICIT_RUNS`.
+/// Returns the number of runs of the tests of one client: `MCP_ELICIT_RUNS`.
 fn runs() -> usize {
     let named = std::env::var("MCP_ELICIT_RUNS").ok();
     named.and_then(|runs| runs.parse().ok()).unwrap_or(2)
@@ -70,7 +70,7 @@ fn rounds_call(id: u64, number: u64) -> Value {
     frame
 }
 
-/// The retry of the call with the answer of the person who made it.
+/// Returns the retry of the call with the answer of the person who made it.
 fn answered(asked: &Value, id: u64, number: u64) -> Value {
     let mut frame = rounds_call(id, number);
     let requests = asked["inputRequests"].as_object().expect("a question");
@@ -210,12 +210,12 @@ fn a_tool_that_was_seen_to_ask_is_known_to_after_a_restart() {
                 }
             }
         }
-        // Its client ends.
+        // The client ends.
         drop(gateway.stdin.take());
         gateway.child.wait().unwrap();
     };
     ask(&[1]);
-    // Nothing was seen to ask in this process.
+    // No call was seen to ask in this process.
     ask(&[2, 3, 4]);
 }
 

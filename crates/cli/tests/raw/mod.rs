@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 /// The server of most tests.
 pub(crate) const DEMO_SERVER: [&str; 3] = ["--", PROGRAM, "demo-server"];
-/// Nothing here takes this long; a test that hangs fails instead.
+/// Longer than anything here takes, so that a hanging test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A raw client on stdio.
@@ -22,7 +22,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Its stderr goes where the command says.
+    /// Starts the client; its stderr goes where the command says.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -49,7 +49,7 @@ impl Raw {
             .expect("a message of the gateway")
     }
 
-    /// The response to this request; what comes before it is passed over.
+    /// Returns the response to this request; earlier messages are skipped.
     pub(crate) fn result(&self, id: u64) -> Value {
         loop {
             let frame = self.next();
@@ -92,8 +92,8 @@ fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<Value> {
     taken
 }
 
-/// A gateway over this state folder, to be started; its inbox is at a free port unless the options name one. `server` is
-/// a program behind `--`, or `--upstream URL`.
+/// Returns the command of a gateway over this state folder; its inbox is at a free port unless the options name one.
+/// `server` is a program after `--`, or `--upstream URL`.
 pub(crate) fn gateway(state: &Path, options: &[&str], server: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -107,7 +107,7 @@ pub(crate) fn gateway(state: &Path, options: &[&str], server: &[&str]) -> Comman
     command
 }
 
-/// Another command of the same state folder.
+/// Runs another command on the same state folder.
 pub(crate) fn command(state: &Path, words: &[&str]) -> Output {
     Command::new(PROGRAM)
         .args(words)
@@ -117,7 +117,7 @@ pub(crate) fn command(state: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// `mcp-elicit inbox …`; its JSON lines.
+/// Runs `mcp-elicit inbox …`. Returns its JSON lines.
 pub(crate) fn inbox(state: &Path, words: &[&str]) -> (bool, Vec<Value>) {
     let done = command(state, &[&["inbox"], words, &["--json"]].concat());
     let lines = String::from_utf8(done.stdout).unwrap();
@@ -137,7 +137,7 @@ pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> Value {
         "params": {"name": tool, "arguments": arguments, "_meta": {"progressToken": id}}})
 }
 
-/// The text of a result.
+/// Returns the text of a result.
 pub(crate) fn text(frame: &Value) -> &str {
     frame["result"]["content"][0]["text"]
         .as_str()

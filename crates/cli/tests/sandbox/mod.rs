@@ -24,7 +24,7 @@ pub(crate) fn run(args: &[&str], stdin: &[u8]) -> Run {
         .expect("the binary starts");
     let mut input = child.stdin.take().expect("stdin is piped");
     let bytes = stdin.to_vec();
-    // A command that does not read its stdin closes it: that is not a failure of the test.
+    // A command that does not read its stdin closes it, which is no failure of the test.
     let writer = std::thread::spawn(move || input.write_all(&bytes).is_ok());
     let output = child.wait_with_output().expect("the binary ends");
     writer.join().expect("the writer ends");
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &[&str], stdin: &[u8]) -> Run {
     }
 }
 
-/// A folder with files in it, gone at the end of the test.
+/// A folder with files in it, removed at the end of the test.
 pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {

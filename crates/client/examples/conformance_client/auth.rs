@@ -1,5 +1,5 @@
-//! Getting in where a server wants OAuth. rmcp does the discovery, the registration and the tokens; a browser that
-//! always says yes is played by following the authorization link once.
+//! Authorization at a server that requires OAuth. rmcp does the discovery, the registration and the tokens. The example
+//! plays a browser whose person always agrees, by following the authorization link once.
 
 use std::error::Error;
 
@@ -12,12 +12,12 @@ use rmcp::transport::auth::{
 
 use super::Context;
 
-/// The address that the suite redirects to, and at which it looks for a client's description of itself.
+/// The address to which the suite redirects, and at which it looks for the client's metadata document.
 const BACK: &str = "http://localhost:3000/callback";
 const DESCRIPTION: &str = "https://conformance-test.local/client-metadata.json";
 
-/// Authorizes us at whatever the challenge leads to. What was granted before is asked for again, with what is new
-/// (2026-07-28, authorization, scope challenges).
+/// Authorizes the client as the challenge requires. Scopes that were granted before are requested again, together with
+/// the new ones (2026-07-28, authorization, scope challenges).
 pub(super) async fn authorize(
     url: &str,
     context: &Context,
@@ -35,7 +35,7 @@ pub(super) async fn authorize(
         .ok_or_else(|| "no authorization came of it".into())
 }
 
-/// The credentials of a client that comes for itself, in the scenarios where no person is there to agree.
+/// Returns the credentials of a client that acts for itself, in the scenarios without a person.
 fn machine(
     url: &str,
     context: &Context,
@@ -78,7 +78,7 @@ fn algorithm(name: Option<&str>) -> Result<JwtSigningAlgorithm, Box<dyn Error>> 
     }
 }
 
-/// A person's way in, on this client's behalf.
+/// Authorizes on behalf of a person.
 async fn person(
     state: &mut OAuthState,
     context: &Context,
@@ -107,7 +107,7 @@ async fn person(
     Ok(())
 }
 
-/// The scopes that a challenge names.
+/// Returns the scopes that a challenge names.
 fn scopes(challenge: &str) -> impl Iterator<Item = &str> {
     let named = challenge
         .split_once("scope=\"")
@@ -119,7 +119,7 @@ fn scopes(challenge: &str) -> impl Iterator<Item = &str> {
         .split_whitespace()
 }
 
-/// Returns what a person's browser does once the person has agreed: it comes back with a code.
+/// Returns the result of the person's agreement: the browser comes back with a code.
 async fn say_yes(link: &str) -> Result<AuthorizationCallback, Box<dyn Error>> {
     let browser = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())

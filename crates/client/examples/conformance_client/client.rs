@@ -37,7 +37,7 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-/// Plays the scenario that the environment names, against the URL that is the last argument.
+/// Plays the scenario that the environment names, against the URL in the last argument.
 pub(crate) async fn play() -> Result<(), Box<dyn Error>> {
     let url = std::env::args()
         .next_back()
@@ -58,14 +58,14 @@ pub(crate) async fn play() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    // A server that wants yet another authorization is not asked for ever.
+    // A server that keeps asking for other authorizations is given up.
     Ok(())
 }
 
 /// The end of a visit.
 enum Visit {
     Done,
-    /// The server wants an authorization, or another one.
+    /// The server requires an authorization, or another one.
     Shut {
         challenge: String,
     },
@@ -100,7 +100,7 @@ async fn connect(
         ClientSettings::default().responder(Defaults),
     );
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    // An older revision than we know is whatever the server agrees to.
+    // The server may agree to an older revision than this client knows.
     let known = revision.and_then(|text| text.parse::<Revision>().ok());
     let options = ConnectOptions::default().revision(known);
     match entry {
@@ -129,7 +129,7 @@ async fn call_all(connection: &Connection<()>, context: &Context) -> Result<(), 
     Ok(())
 }
 
-/// The calls that the scenario wants; else each tool once, with arguments that fit its schema.
+/// Returns the calls that the scenario expects, or else one call of each tool, with arguments that fit its schema.
 fn scenario_calls(tools: &[rmcp::model::Tool], context: &Context) -> Vec<Call> {
     if !context.tool_calls.is_empty() {
         let copied = |call: &Call| Call {

@@ -1,5 +1,5 @@
-//! The client that the official conformance suite drives: connects to the URL it is given (through OAuth where the
-//! server wants it), lists the tools, calls each of them, and accepts what is asked with the form's defaults.
+//! The client that the official conformance suite drives. It connects to the given URL (through OAuth if the server
+//! requires it), lists the tools, calls each of them, and accepts every question with the form's defaults.
 //!
 //! `npx @modelcontextprotocol/conformance client --command "target/release/examples/conformance_client" --scenario
 //! NAME`

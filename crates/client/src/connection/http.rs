@@ -292,7 +292,7 @@ enum EventFailed {
     TooLarge { limit: usize },
 }
 
-/// Preserves the parameters in an event. rmcp skips an event that it cannot read, and its call would wait for ever, so
+/// Preserves the parameters in an event. rmcp skips an event that it cannot read, and its call would wait forever, so
 /// such an event is recorded here.
 fn preserve(mut event: Sse, health: &Health) -> Sse {
     if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {

@@ -416,7 +416,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.transport_error()
     }
 
-    /// Returns how many lines of the server's stdout were not JSON and were skipped.
+    /// Returns the number of lines of the server's stdout that were not JSON and were skipped.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;

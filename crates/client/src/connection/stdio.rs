@@ -195,7 +195,7 @@ where
 
 /// Reads a line. Servers print to stdout by mistake, so a line that does not even begin like JSON is skipped, as the
 /// official SDKs do. A line that begins like a message and is not one means that a response is lost, so it ends the
-/// connection rather than letting a call wait for ever.
+/// connection rather than letting a call wait forever.
 fn read_line(line: &[u8]) -> Result<Option<ServerJsonRpcMessage>, TransportError> {
     let line = line
         .strip_prefix(b"\xEF\xBB\xBF")

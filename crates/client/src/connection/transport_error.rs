@@ -85,7 +85,7 @@ impl Health {
         self.first_stray_line.get().cloned()
     }
 
-    /// Returns how many lines were skipped.
+    /// Returns the number of skipped lines.
     pub(crate) fn stray_lines(&self) -> usize {
         self.stray_lines.load(Ordering::Relaxed)
     }

@@ -145,7 +145,7 @@ impl QuestionError {
         )
     }
 
-    /// Returns a word for the record.
+    /// Returns the name of the error for records.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionError;

@@ -42,7 +42,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) revision: Revision,
     pub(crate) origin: view::Origin,
     pub(crate) call: Option<view::CallView>,
-    /// Each of these withdraws the question when it is cancelled, for the reason beside it.
+    /// Each of these tokens withdraws the question for its reason when it is cancelled.
     pub(crate) ends: Vec<(CancellationToken, &'static str)>,
     pub(crate) line: &'a ConnectionState,
 }

@@ -120,7 +120,7 @@ impl QuestionQueue {
             .collect()
     }
 
-    /// Returns how many questions wait, including the one shown; updated as they come and go.
+    /// Returns the number of questions that wait, including the one shown. It is updated as questions come and go.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionQueue;

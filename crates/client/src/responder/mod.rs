@@ -102,7 +102,7 @@ pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError
 /// # let _ = ClientSettings::default().responder(WorkingHours { inside: mcp_elicit_client::responder::Defaults, is_open: || true });
 /// ```
 pub trait Responder: Send + Sync + 'static {
-    /// Returns a word for the record: `terminal`, `script`.
+    /// Returns the name used in records, such as `terminal` or `script`.
     fn name(&self) -> Cow<'static, str>;
 
     /// Returns the modes that it can show. Exactly these are declared to servers.

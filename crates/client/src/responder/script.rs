@@ -223,7 +223,7 @@ impl Script {
         }
     }
 
-    /// Returns the unused names, which no form had or not the intended one: probably misspelt.
+    /// Returns the names that no form has used, which are probably misspelt.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;

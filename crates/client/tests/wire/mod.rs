@@ -1,4 +1,4 @@
-//! A server written frame by frame, so that a test says exactly what goes over the wire.
+//! A server written frame by frame, so that a test controls the exact bytes.
 
 use serde_json::{Value, json};
 use tokio::io::{
@@ -17,7 +17,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The server at this end of a pipe.
+    /// Creates the server at this end of a pipe.
     pub(crate) fn over(pipe: DuplexStream) -> Self {
         let (read, write) = tokio::io::split(pipe);
         Self {
@@ -26,13 +26,13 @@ impl Server {
         }
     }
 
-    /// The next frame from the client; `None` when it has closed its side.
+    /// Returns the next frame from the client; `None` if it has closed its side.
     pub(crate) async fn read(&mut self) -> Option<Value> {
         let line = self.read.next_line().await.expect("a line")?;
         Some(serde_json::from_str(&line).expect("the client writes JSON"))
     }
 
-    /// The next frame whose method, or whose being a response, is the one wanted; others are passed over.
+    /// Returns the next frame that is wanted; others are skipped.
     pub(crate) async fn read_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let frame = self.read().await.expect("the client is still there");
@@ -42,19 +42,19 @@ impl Server {
         }
     }
 
-    /// The next request of this method.
+    /// Returns the next request of this method.
     pub(crate) async fn request(&mut self, method: &str) -> Value {
         self.read_until(|frame| frame["method"] == method).await
     }
 
-    /// The response to the request of this id.
+    /// Returns the response to the request with this id.
     pub(crate) async fn response(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         self.read_until(|frame| frame.get("method").is_none() && frame["id"] == id)
             .await
     }
 
-    /// Writes a frame. A client that has gone is not a failure of the server.
+    /// Writes a frame. A disconnected client is no failure of the server.
     pub(crate) async fn send(&mut self, frame: &Value) {
         self.send_text(&frame.to_string()).await;
     }
@@ -68,7 +68,7 @@ impl Server {
             .await;
     }
 
-    /// A question pushed at the client.
+    /// Pushes a question to the client.
     pub(crate) async fn push(&mut self, id: &str, params: Value) {
         self.send(
             &json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}),
@@ -76,7 +76,7 @@ impl Server {
         .await;
     }
 
-    /// Answers the handshake of the revision, and gives back the capabilities that the client declared.
+    /// Answers the handshake of the revision, and returns the capabilities that the client declared.
     pub(crate) async fn greet(&mut self, revision: Revision) -> Value {
         let info = json!({"name": "hostile", "version": "1"});
         if revision == Revision::V2026_07_28 {
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-/// A client with these settings, and the server it speaks to; the capabilities are those it declared.
+/// Returns a connected client with these settings, its server, and the capabilities that the client declared.
 pub(crate) async fn connected(
     revision: Revision,
     settings: ClientSettings,
@@ -108,7 +108,7 @@ pub(crate) async fn connected(
     (connection.expect("a connection"), server, declared)
 }
 
-/// A client that waits to be connected, and its server.
+/// Returns a client that is not connected yet, and its server.
 pub(crate) fn pipe(
     settings: ClientSettings,
 ) -> (
@@ -130,7 +130,7 @@ pub(crate) fn pipe(
     (client, server)
 }
 
-/// A form with one required choice and an optional number that only exact words get right.
+/// Returns a form with one required choice and an optional number that only an exact value satisfies.
 pub(crate) fn form() -> Value {
     json!({
         "message": "Where?",

@@ -1,14 +1,14 @@
-//! Faults of a question by who is to blame, with their errors on each revision.
+//! Faults of a question by the party to blame, with their errors on each revision.
 //!
-//! A decline or a cancel is an answer, not a fault: [`PersonFault`] is only for callers that cannot go on without one.
-//! A timeout, a limit or a crash is never reported as a person's action.
+//! A decline or a cancel is an answer, not a fault: [`PersonFault`] is only for callers that cannot continue without
+//! one. A timeout, a limit or a crash is never reported as a person's action.
 //!
-//! | file | who is to blame |
+//! | file | party to blame |
 //! | --- | --- |
 //! | `peer` | the peer: its message breaks the protocol |
 //! | `author` | the author of the local program |
 //! | `person` | none: the person has the right to refuse |
-//! | `limit` | a configured bound: time, rate, size, number |
+//! | `limit` | a configured limit: time, rate, size, number |
 //! | `error` | the JSON-RPC error object and its codes |
 //!
 //! [`chain`], [`causes()`] and [`with_causes`] return any error of `std` with its sources.

@@ -1,4 +1,4 @@
-//! A person's refusal: an answer, reported as a fault only to callers that cannot go on without an accept.
+//! A person's refusal: an answer, reported as a fault only to callers that cannot continue without an accept.
 
 use serde_json::{Value, json};
 

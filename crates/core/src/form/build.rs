@@ -53,7 +53,7 @@ impl FormBuilder {
     /// Builds the form.
     ///
     /// # Errors
-    /// Every defect, with its JSON Pointer into the generated schema: impossible bounds, duplicate options, a default
+    /// Every defect, with its JSON Pointer into the generated schema: impossible limits, duplicate options, a default
     /// that breaks its field's rules.
     pub fn build(self) -> Result<Form, Defects> {
         if let Some(name) = self.duplicate {

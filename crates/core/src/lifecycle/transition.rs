@@ -94,7 +94,7 @@ pub enum Withdrawal {
 }
 
 impl Withdrawal {
-    /// Returns the withdrawal for a word in records.
+    /// Returns the withdrawal with this name in records.
     pub fn of_word(word: &str) -> Option<Self> {
         let all = [
             Self::ByAsker,

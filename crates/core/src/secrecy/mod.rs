@@ -1,4 +1,4 @@
-//! The check whether a form asks for a credential.
+//! Detection of forms that ask for a credential.
 //!
 //! Form mode must not: "Servers MUST NOT use form mode elicitation to request sensitive information such as passwords,
 //! API keys, access tokens, or payment credentials" (specification, elicitation page, 2025-11-25 and 2026-07-28).

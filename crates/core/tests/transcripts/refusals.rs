@@ -1,4 +1,4 @@
-//! Refusals: every error that a transcript holds is the one that core would send.
+//! Refusals: every error in a transcript is the one that core would send.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::table::{Held, Table, same};
 
 impl Table<'_> {
-    /// A client that does not ask says why, as the revision's error.
+    /// Checks that a client that does not ask gives the reason, as the revision's error.
     pub(crate) fn refused(
         &mut self,
         request: Result<ElicitRequest, WireError>,
@@ -77,7 +77,7 @@ impl Table<'_> {
         }
     }
 
-    /// The code is the fault's, and so is every word that the transcript fixes.
+    /// Checks the code of the fault and every part of its text that the transcript fixes.
     fn is_error(&self, fault: &Fault, error: &Value) -> Held {
         let expected = object(fault, self.revision);
         same(&expected["code"], &error["code"])?;
@@ -100,7 +100,7 @@ impl Table<'_> {
     }
 }
 
-/// The only reason left: the form is illegal.
+/// Returns the only remaining reason: the form is illegal.
 fn illegal(request: &ElicitRequest) -> Result<PeerFault, String> {
     match request {
         ElicitRequest::Url { .. } => Err("there is no reason to refuse".into()),

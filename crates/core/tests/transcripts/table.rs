@@ -1,4 +1,4 @@
-//! An onlooker of a conversation who knows only core.
+//! An observer of a conversation that uses only core.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) type Held = Result<(), String>;
 
-/// The time that a question waits here.
+/// The time for which a question waits.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 pub(crate) struct Table<'s> {
@@ -26,14 +26,14 @@ pub(crate) struct Table<'s> {
     spec: &'s Spec,
     now: Timestamp,
     pub(crate) declared: Capability,
-    /// Client calls by id, with their params.
+    /// The client's calls by id, with their params.
     calls: HashMap<Id, Option<Box<RawValue>>>,
     /// Pushed questions by id.
     pushed: HashMap<Id, (Value, Result<ElicitRequest, WireError>)>,
     /// The questions of the last round, and the params of the call that it answered.
     round: Option<(InputRequired, Option<Box<RawValue>>)>,
     visits: Vec<String>,
-    /// The last question, and where it stands.
+    /// The last question, and its state.
     pub(crate) asked: Option<ElicitRequest>,
     pub(crate) last: Option<Lifecycle>,
     acts: VecDeque<(String, Option<Value>)>,
@@ -86,13 +86,13 @@ impl<'s> Table<'s> {
             result["content"] = content.clone();
         }
         match self.outcome_of(&result)? {
-            // What the form refuses is asked again: the question stays open.
+            // An answer that the form rejects is asked for again: the question stays open.
             Err(_) => Ok(()),
             Ok(outcome) => self.step(&Transition::acted(&outcome, "person")),
         }
     }
 
-    /// Returns what the last question makes of a reply.
+    /// Returns the last question's outcome for a reply.
     fn outcome_of(&self, result: &Value) -> Result<Result<Outcome, CheckError>, String> {
         let request = self.asked.as_ref().ok_or("nothing was asked")?;
         let reply = ElicitResult::from_value(result, request.mode()).map_err(told)?;
@@ -154,7 +154,7 @@ impl<'s> Table<'s> {
             .to_params(self.revision)
             .map_err(|unaskable| unaskable.to_string())?;
         if params.get("mode").is_none() {
-            // Left out, as a form may.
+            // Absent, as is allowed for a form.
             written.as_object_mut().expect("params").remove("mode");
         }
         same(&written, params)
@@ -303,13 +303,13 @@ impl<'s> Table<'s> {
             .as_str()
             .is_some_and(|state| state.starts_with("me1."))
         {
-            // The transcript in which somebody tampers.
+            // The transcript in which a state is changed.
             expected["requestState"] = params["requestState"].clone();
         }
         same(&expected, &params)
     }
 
-    /// The reply is what the person did, and reads back as it was written.
+    /// Checks that the reply is the person's action, and is read back as it was written.
     fn as_acted(&mut self, reply: &ElicitResult, written: &RawValue) -> Held {
         let written: Value =
             serde_json::from_str(written.get()).map_err(|error| error.to_string())?;

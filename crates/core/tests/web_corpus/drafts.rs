@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Each schema with its drafts.
+/// Returns each schema with its drafts.
 pub(crate) fn cases() -> Vec<(String, Vec<Value>)> {
     let options = json!([{"const": "eu-1", "title": "Europe"}, {"const": "us-1", "title": "United States"}, {"const": "EU-1", "title": "Old, Europe"}, {"const": "É"}]);
     let fields = [

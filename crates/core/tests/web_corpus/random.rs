@@ -1,8 +1,8 @@
-//! Random forms, most of them legal, and contents near their bounds. One seed gives one corpus on every machine.
+//! Random forms, most of them legal, and contents near their limits. One seed gives one corpus on every machine.
 
 use serde_json::{Map, Value, json};
 
-/// `SplitMix64`: small, and the same everywhere.
+/// `SplitMix64`: small, and the same on every machine.
 pub(crate) struct Random(u64);
 
 const NAMES: &[&str] = &[
@@ -157,7 +157,7 @@ impl Random {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
 
-    /// True once in so many times.
+    /// Returns `true` once in `times` calls, on average.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -418,7 +418,7 @@ impl Random {
                 _ => json!(self.text()),
             },
             "number" | "integer" => {
-                // At a bound, or anywhere.
+                // At a limit, or at any value.
                 let bounds: Vec<_> = [
                     "minimum",
                     "maximum",
@@ -441,7 +441,7 @@ impl Random {
         }
     }
 
-    /// A schema and contents, as texts.
+    /// Returns a schema and contents, as texts.
     pub(crate) fn form(&mut self, contents: usize) -> (String, Vec<String>) {
         let mut properties = Map::new();
         for _ in 0..self.below(6) {

@@ -1,6 +1,6 @@
-//! Forms with contents at the bounds of every rule, and illegal forms.
+//! Forms with contents at the limits of every rule, and illegal forms.
 
-/// Each schema with its contents.
+/// Returns each schema with its contents.
 pub(crate) fn cases() -> Vec<(String, Vec<String>)> {
     let mut cases = Vec::new();
     let mut roots = |schemas: &[&str]| {

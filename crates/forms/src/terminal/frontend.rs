@@ -69,7 +69,7 @@ impl Frontend {
         Self::on_tty().or_else(|_| Self::plain())
     }
 
-    /// Creates a frontend with lines from stdin and prompts on stderr, whatever they are.
+    /// Creates a frontend with lines from stdin and prompts on stderr, terminals or not.
     ///
     /// # Errors
     /// [`FrontendError::Broken`] if the thread that reads lines cannot be started.
@@ -256,7 +256,7 @@ impl Frontend {
     }
 
     /// Like [`ask_with`](Self::ask_with), and also offers to decline every later question of this server, which the
-    /// caller must enforce. The result also tells whether the person allowed a credential to be sent.
+    /// caller must enforce. The result also contains the person's consent to send a credential.
     ///
     /// # Errors
     /// [`FrontendError`] if it ended without an action.

@@ -353,8 +353,8 @@ fn first_row(body: &Body, room: usize) -> usize {
     start.min(total - room)
 }
 
-/// Replaces the first and the last row with marks if there is more above or below; returns where it did. On the
-/// smallest screens the rows themselves are kept.
+/// Replaces the first and the last row with marks if there is more above or below, and returns which rows it replaced.
+/// On the smallest screens the rows themselves are kept.
 fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
     let room = shown.len() >= MARKED;
     let (up, down) = (above > 0 && room, below > 0 && room);

@@ -183,7 +183,7 @@ impl FieldView {
         }
     }
 
-    /// `required` or `optional`.
+    /// Returns `required` or `optional`.
     pub fn need(&self) -> &'static str {
         if self.required {
             "required"

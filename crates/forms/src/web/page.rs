@@ -596,7 +596,7 @@ impl AuditRow {
 pub(super) struct AuditTemplate {
     pub shell: Shell,
     pub rows: Vec<AuditRow>,
-    /// The kinds of events, and whether one is chosen.
+    /// The kinds of events, each with `true` if it is chosen.
     pub events: Vec<(&'static str, bool)>,
     pub question: String,
     pub server: String,

@@ -149,7 +149,7 @@ impl QuestionSummary {
         self
     }
 
-    /// Returns the summary with the information whether it is about a call that waits for approval.
+    /// Returns the summary, marked as one of a call that waits for approval if `is_approval`.
     #[must_use]
     pub fn for_approval(mut self, is_approval: bool) -> Self {
         self.is_approval = is_approval;
@@ -253,8 +253,8 @@ pub struct ListFilter {
     pub text: String,
     /// The view.
     pub view: ListView,
-    /// The most waiting, and the most ended, questions to return. If more wait: the half that was asked first, which is
-    /// the greater one, and the half that was asked last.
+    /// The most waiting, and the most ended, questions to return. If more wait, half of them
+    /// are those asked first, and half those asked last; an odd one is among the first.
     pub most: usize,
 }
 

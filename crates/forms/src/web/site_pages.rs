@@ -146,7 +146,7 @@ pub struct Audit {
     pub name: String,
     /// The latest events that match, the latest first.
     pub lines: Vec<AuditLine>,
-    /// The kinds of events, and whether one is chosen.
+    /// The kinds of events, each with `true` if it is chosen.
     pub events: Vec<(&'static str, bool)>,
     /// The beginning of the id of the question; empty for all.
     pub question: String,

@@ -89,7 +89,7 @@ pub(super) async fn state<D: QuestionStore>(
     }
 }
 
-/// Returns whether a question still waits, and the number of waiting questions.
+/// Returns the state of a question (`true` while it waits) and the number of waiting questions.
 pub(super) async fn question_state<D: QuestionStore>(
     app: &AppState<D>,
     viewer: &D::Viewer,

@@ -13,7 +13,7 @@ const MOST_OF_ONE: usize = 32;
 /// The interval at which a stream checks its login.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
-/// A check whether the login of a request is live. A layer outside of the [`router`](super::router) puts it into the
+/// A check that the login of a request is live. A layer outside of the [`router`](super::router) puts it into the
 /// extensions of a request. Streams of events end with it, and a form that arrives after its end has no effect.
 #[derive(Clone)]
 pub struct LoginCheck(Arc<dyn Fn() -> bool + Send + Sync>);

@@ -1,8 +1,8 @@
-//! Tests of the conditions for an answer: a person who saw what is asked, and not a key that is held down.
+//! Tests of the conditions for an answer: a person must have seen the question, and a held key does not count.
 
 use super::{CTRL_O, CTRL_X, DOWN, ENTER, ESC, TAB, ask, ask_with, ended};
 
-/// A key held down, as terminals send it.
+/// Returns a held key, as terminals send it.
 fn held(key: &str) -> String {
     key.repeat(30)
 }
@@ -56,7 +56,7 @@ fn a_key_held_down_since_the_question_before_leaves_none() {
             let mut terminal = ask(case, 80, 24);
             terminal.wait_for("Esc cancel");
             terminal.press(&held(key));
-            // Whether the last of them asked or stayed, the question is there.
+            // Whether or not the last key asked, the question is shown.
             terminal.press_for(CTRL_O, "back to the question");
             terminal.press_for(CTRL_O, "Esc cancel");
             terminal.press_for(key, asked);
@@ -83,7 +83,7 @@ fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
     assert_eq!(end, r#"ENDED accept {"password":"hunter2"}"#);
 }
 
-/// Returns how many rows are said to be below those in sight.
+/// Returns the number of rows that are shown as being below the visible ones.
 fn below(seen: &str) -> Option<usize> {
     seen.split_once("↓ ")?.1.split_once(" more")?.0.parse().ok()
 }
@@ -97,7 +97,7 @@ fn a_link_is_agreed_to_only_after_all_of_it_was_in_sight() {
         assert!(!seen.contains("the-end"), "{seen}");
         terminal.press("\x1b[C");
         terminal.press_for(ENTER, "Read the address");
-        // Any other key takes the word back, and gives its rows to the address.
+        // Any other key cancels the confirmation, and gives its rows to the address.
         seen = terminal.press_for("x", "Open this address");
         let mut rows: Vec<String> = Vec::new();
         let mut note = |seen: &str| {
@@ -120,7 +120,7 @@ fn a_link_is_agreed_to_only_after_all_of_it_was_in_sight() {
             "https://accounts.example.com/oauth?{}&last=the-end",
             all.join("&")
         );
-        // The last row may be too short to be told for a part of an address.
+        // The last row may be too short to be recognized as part of an address.
         let rest = whole.strip_prefix(&rows.concat()).expect("rows in order");
         assert!(
             rest.len() < 5 && seen.contains(rest),

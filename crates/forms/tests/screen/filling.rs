@@ -1,4 +1,4 @@
-//! Filling a form in, step by step and as a whole.
+//! Filling in a form, step by step and as a whole.
 
 use mcp_elicit_testkit::pty::{Color, Screen, Terminal};
 use serde_json::json;

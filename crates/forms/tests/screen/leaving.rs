@@ -1,4 +1,4 @@
-//! Each way out of a question, and what is left on the terminal after it.
+//! Each way to leave a question, and the terminal's content after it.
 
 use super::{
     CTRL_C, CTRL_D, CTRL_O, CTRL_R, CTRL_X, DOWN, ENTER, ESC, RIGHT, ask, ask_apart, ask_with,

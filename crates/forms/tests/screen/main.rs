@@ -113,12 +113,12 @@ fn waiting(case: &str) -> Vec<PendingView> {
     }
 }
 
-/// This test program again, on a new terminal, to ask the question called `case`.
+/// Starts this test program again on a new terminal, to ask the question called `case`.
 fn ask(case: &str, columns: u16, rows: u16) -> Terminal {
     ask_with(case, columns, rows, &[])
 }
 
-/// As [`ask`], with more environment.
+/// Like [`ask`], with more environment variables.
 fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -> Terminal {
     let mut command = pty::command(std::env::current_exe().unwrap());
     command.args(["--exact", "asked", "--ignored", "--nocapture"]);
@@ -129,7 +129,7 @@ fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -
     Terminal::start(command, columns, rows)
 }
 
-/// As [`ask`], with stdin, stdout and stderr going elsewhere.
+/// Like [`ask`], with stdin, stdout and stderr redirected.
 fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
     let mut command = pty::command("sh");
     command.args([
@@ -141,7 +141,7 @@ fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
     Terminal::start(command, columns, rows)
 }
 
-/// Not a test by itself: what the other tests start on a terminal of their own.
+/// Not a test by itself: the other tests start it on a terminal of its own.
 #[test]
 #[ignore = "started by the other tests"]
 fn asked() {
@@ -240,7 +240,7 @@ fn asked() {
     }
 }
 
-/// The rows from the one that says how it ended, joined as they were before the terminal wrapped them.
+/// Returns the rows from the one that shows the ending, joined as they were before the terminal wrapped them.
 fn ended(terminal: &mut Terminal) -> String {
     let seen = terminal.wait_for("test result");
     assert!(terminal.is_given_back(), "the terminal is not as it was");

@@ -1,4 +1,4 @@
-//! Tests of what counts as the person's act.
+//! Tests of the requests that count as the person's action.
 
 use std::sync::Arc;
 

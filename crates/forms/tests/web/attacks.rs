@@ -1,4 +1,4 @@
-//! Attacks that must fail, by strangers, other sites, servers that send too much.
+//! Attacks that must fail: by unknown clients, by other sites, and by servers that send too much.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::Write;
@@ -140,7 +140,7 @@ async fn a_login_link_works_once() {
     let host = crate::http::host(&asked.link);
     let path = asked.link.split_once(&host).unwrap().1;
     let head = |method: &str| [format!("{method} {path} HTTP/1.1"), format!("Host: {host}")];
-    // Who looks at the link before the person does takes nothing away.
+    // A program that follows the link before the person does not use it up.
     let looked = send(&host, &head("HEAD"), "").await;
     assert!(looked.status == 401 && looked.header("set-cookie").is_none());
     let first = send(&host, &head("GET"), "").await;
@@ -159,7 +159,7 @@ async fn a_login_link_works_once() {
     );
 }
 
-/// A server at another port of the same host; what it was sent first.
+/// Starts a server at another port of the same host. Returns the first request that it gets.
 async fn elsewhere() -> (String, tokio::sync::oneshot::Receiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -411,7 +411,7 @@ async fn every_response_carries_the_rules_and_nothing_from_outside() {
     }
 }
 
-/// Everything that is logged, at every level.
+/// Collects every log line, at every level.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -498,7 +498,7 @@ async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
         page.body
             .contains("/?rows=400#waiting-101\">Show more questions</a>")
     );
-    // Those that were asked first, and those that were asked last.
+    // The first and the last questions asked.
     for (number, is_listed) in [
         (0, true),
         (99, true),
@@ -533,7 +533,7 @@ async fn no_part_of_a_question_is_hidden_because_it_is_long() {
         "go": {"type": "boolean", "title": long("LABEL"), "description": long("DESCRIPTION")},
         "one": {"type": "string", "enum": [long("OPTION"), "none"]},
     }});
-    // As long as the message may be that a gateway takes.
+    // The longest message that a gateway accepts.
     let message = format!("{}MESSAGE", "m".repeat((64 << 10) - "MESSAGE".len()));
     let asked = asking.ask(asks(&message, &schema)).await;
     let visitor = Visitor::enter(&asked.link).await;

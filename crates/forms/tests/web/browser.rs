@@ -1,4 +1,4 @@
-//! A person at a browser: its keys, how it is set up, and the way to a question.
+//! A person at a browser: its keys, its set-up, and the way to a question.
 
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 
@@ -30,7 +30,7 @@ pub(crate) async fn send(page: &Chromium) {
     page.click("[data-act=accept]").await;
 }
 
-/// A browser at a question, or nothing where there is no browser.
+/// Opens a browser at a question; `None` if there is no browser.
 pub(crate) async fn at_question(
     setup: Setup,
     question: mcp_elicit_forms::view::QuestionView,

@@ -1,4 +1,4 @@
-//! A person at a browser: every way to end a question, and what happens around it.
+//! A person at a browser: every way to end a question, and the effects around it.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_forms::view::FrontendError;
@@ -59,7 +59,7 @@ async fn escape_is_cancel_and_asks_first_once_something_was_typed() {
     assert!(asked.is_waiting());
     page.press(ESCAPE).await;
     page.at("dialog[open]").await;
-    // Enter may be held down: it goes on answering.
+    // Enter may be held: it continues the answer.
     page.press(ENTER).await;
     assert!(asked.is_waiting());
     page.press(ESCAPE).await;
@@ -101,7 +101,7 @@ async fn what_was_filled_in_is_dropped_only_after_a_yes() {
             assert!(asked.is_waiting());
             page.click(&format!("{asks_again} [data-leave=no]")).await;
             if setup.without_script {
-                // Back at the form, with everything in it.
+                // The form is shown again, with all its values.
                 page.at("form:not(:has(#leaving)) #f0[value=abcd]").await;
             }
             if button == "always" && setup.without_script {
@@ -214,7 +214,7 @@ async fn a_link_is_opened_by_the_person_and_learns_nothing_of_us() {
             "the person is warned"
         );
         page.click("[data-open]").await;
-        // Without script the browser opens the page, and the person says so.
+        // Without script, the browser opens the page, and the person reports the visit.
         assert!(scripted || asked.is_waiting());
         let ours = page.client.window().await.unwrap();
         let windows = page.client.windows().await.unwrap();
@@ -352,7 +352,7 @@ async fn a_login_that_another_site_started_goes_on_by_itself() {
     };
     let mut asking = Asking::start().await;
     let asked = asking.ask(asks("Sure?", &nothing())).await;
-    // A page of another site, with a link to ours, as a chat in the browser would show it.
+    // A page of another site with a link to ours, as a chat in the browser would show it.
     page.open("data:text/html,<a id=go>go</a>").await;
     page.run(&format!(
         "document.getElementById('go').href = {}",

@@ -76,7 +76,7 @@ async fn every_kind_by_mouse() {
     page.close().await;
 }
 
-/// Everything but the numbers and the searched list.
+/// Fills in every field but the numbers and the searched list.
 async fn fill_by_mouse(page: &Chromium) {
     page.fill("#f0", "Autumn release").await;
     page.fill("#f1", &format!("first{ENTER}second")).await;
@@ -99,7 +99,7 @@ async fn every_kind_without_script() {
         return;
     };
     fill_by_mouse(&page).await;
-    // Each press of a stepper is a round to the server, which keeps everything else.
+    // Each press of a stepper is a request to the server, which keeps all other values.
     page.fill("#f6", "2").await;
     page.click("#f6-field .step[value$=up]").await;
     page.fill("#f7", "0.3").await;

@@ -1,4 +1,4 @@
-//! Questions to ask, and the asking.
+//! Questions for the tests, and the store that asks them.
 
 use std::future::pending;
 use std::time::{Duration, SystemTime};
@@ -27,7 +27,7 @@ pub(crate) fn asks(message: &str, schema: &Value) -> QuestionView {
     QuestionView::form(origin(), message, form(schema)).for_call(call)
 }
 
-/// A field of every kind, each with a control of its own.
+/// Returns a form with a field of every kind, each with its own control.
 pub(crate) fn every_kind() -> Value {
     let regions: Vec<String> = (1..=40).map(|n| format!("region-{n}")).collect();
     json!({
@@ -53,7 +53,7 @@ pub(crate) fn every_kind() -> Value {
     })
 }
 
-/// Returns what the browser tests answer to [`every_kind`].
+/// Returns the answers of the browser tests to [`every_kind`].
 pub(crate) fn every_answer() -> Value {
     json!({
         "name": "Autumn release",
@@ -101,7 +101,7 @@ pub(crate) struct Asking {
     links: mpsc::UnboundedReceiver<String>,
 }
 
-/// A question that was asked: its link, and what becomes of it.
+/// A question that was asked: its link, and its pending outcome.
 pub(crate) struct Asked {
     pub(crate) link: String,
     withdraw: Option<oneshot::Sender<String>>,
@@ -146,7 +146,7 @@ impl Asking {
         }
     }
 
-    /// The address of the question that is announced next, without the secret.
+    /// Returns the address of the question that is announced next, without the secret.
     pub(crate) async fn next_path(&mut self) -> String {
         let link = self.links.recv().await.expect("the question is announced");
         link.split_once("&next=")
@@ -157,7 +157,7 @@ impl Asking {
 }
 
 impl Asked {
-    /// The address of the question, without the secret.
+    /// Returns the address of the question, without the secret.
     pub(crate) fn path(&self) -> &str {
         self.link
             .split_once("&next=")
@@ -174,7 +174,7 @@ impl Asked {
         withdraw.send(why.to_owned()).expect("it still waits");
     }
 
-    /// Gives up on it, as a host does whose call has ended.
+    /// Abandons the question, as a host does whose call has ended.
     pub(crate) fn abandon(&self) {
         self.outcome.abort();
     }
@@ -183,7 +183,7 @@ impl Asked {
         self.outcome.await.expect("asking does not panic")
     }
 
-    /// The content of an accepted form.
+    /// Returns the content of an accepted form.
     pub(crate) async fn content(self) -> Value {
         match self.outcome().await {
             Ok(Outcome::Accept(answers)) => answers.into_value(),

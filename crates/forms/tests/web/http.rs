@@ -1,4 +1,4 @@
-//! HTTP by hand: exactly the bytes an attacker would choose.
+//! HTTP by hand: exactly the bytes that an attacker would choose.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -20,13 +20,13 @@ impl Reply {
     }
 }
 
-/// The host and port of a link.
+/// Returns the host and port of a link.
 pub(crate) fn host(link: &str) -> String {
     let rest = link.strip_prefix("http://").expect("a loopback link");
     rest.split('/').next().expect("a host").to_owned()
 }
 
-/// Sends `head` (request line and headers, one a line) and `body`; reads to the end.
+/// Sends `head` (request line and headers, one per line) and `body`, and reads the response to its end.
 pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
     let mut stream = TcpStream::connect(at).await.expect("the server listens");
     let mut head = head.to_vec();
@@ -57,7 +57,7 @@ pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
 pub(crate) struct Visitor {
     pub(crate) host: String,
     pub(crate) cookie: String,
-    /// The path below which the pages lie.
+    /// The path below which the pages are served.
     pub(crate) base: String,
 }
 
@@ -81,12 +81,12 @@ impl Visitor {
         }
     }
 
-    /// Asks for a page of the inside.
+    /// Requests a page below the base path.
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.get_as_is(&format!("{}{path}", self.base)).await
     }
 
-    /// Asks for just this path.
+    /// Requests exactly this path.
     pub(crate) async fn get_as_is(&self, path: &str) -> Reply {
         let head = [
             format!("GET {path} HTTP/1.1"),
@@ -96,12 +96,12 @@ impl Visitor {
         send(&self.host, &head, "").await
     }
 
-    /// Returns where a reply sends on to, below the path of the pages.
+    /// Returns the target of a redirect, relative to the path of the pages.
     pub(crate) fn inside<'a>(&self, reply: &'a Reply) -> Option<&'a str> {
         reply.header("location")?.strip_prefix(&self.base)
     }
 
-    /// The head of a POST as our own pages send it.
+    /// Returns the head of a POST as the project's own pages send it.
     pub(crate) fn post_head(&self, path: &str) -> Vec<String> {
         vec![
             format!("POST {}{path} HTTP/1.1", self.base),
@@ -116,7 +116,7 @@ impl Visitor {
         send(&self.host, &self.post_head(path), body).await
     }
 
-    /// A hidden control of a page.
+    /// Returns the value of a hidden control of a page.
     pub(crate) async fn hidden(&self, path: &str, name: &str) -> String {
         let page = self.get(path).await.body;
         let at = page

@@ -1,8 +1,8 @@
 //! The web frontend, over HTTP and in a real Chromium.
 //!
-//! The tests in `endings`, `filling` and `states` need `chromedriver` and a Chromium; where they are absent each reports
-//! that it was skipped and tests nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails. Accessibility is
-//! checked with axe-core, installed through npm on the first run.
+//! The tests in `endings`, `filling` and `states` need `chromedriver` and a Chromium. Without them, each test reports a
+//! skip, or fails if `MCP_ELICIT_MUST_BROWSE` is set. Accessibility is checked with axe-core, installed through npm on
+//! the first run.
 
 mod acts;
 mod attacks;

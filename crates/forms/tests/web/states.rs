@@ -1,4 +1,4 @@
-//! Every state of every page, looked at by axe-core in light, dark and narrow.
+//! Checks every state of every page with axe-core in light, dark and narrow.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing, short};
 
-/// A page, looked at in one way.
+/// A page in one of the set-ups.
 struct Look {
     page: Chromium,
     looks: AxeReport,
@@ -16,7 +16,7 @@ struct Look {
 }
 
 impl Look {
-    /// AxeReport at the page as it is now.
+    /// Checks the page in its present state.
     async fn at(&mut self, state: &str) {
         let state = format!("{state}-{}", self.way);
         self.looks.at(&self.page, &state).await;
@@ -62,7 +62,7 @@ fn long() -> QuestionView {
     .for_call(CallView::tool(word).with(arguments))
 }
 
-/// Everything that is known about who asks, with arguments that no other reader takes.
+/// Returns all facts about the caller, with arguments that no other reader accepts.
 fn known() -> QuestionView {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let sent = format!(
@@ -145,7 +145,7 @@ async fn every_state(look: &mut Look) {
     look.page.run("document.activeElement.blur(); window.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))").await;
     look.page.at("dialog[open]").await;
     look.at("sure").await;
-    // By script from here on: taking pictures moves what the driver would click.
+    // By script from here on: screenshots move the element that the driver would click.
     look.page
         .run("document.querySelector('[data-leave=no]').click()")
         .await;

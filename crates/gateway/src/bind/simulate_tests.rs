@@ -1,4 +1,4 @@
-//! The gateway decides as `mcp-elicit rules simulate` says: about callers of all kinds, and with the same plans.
+//! The gateway and `mcp-elicit rules simulate` decide alike: about callers of all kinds, and with the same plans.
 
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::rules::{CallOutcome, DEFAULT_DEADLINE};
@@ -75,7 +75,7 @@ const FILE: &str = r#"
     reveal = "minimal"
 "#;
 
-/// A caller in words that both a gateway and `simulate` have.
+/// A caller in terms that both a gateway and `simulate` have.
 #[derive(Clone, Debug)]
 enum Calls {
     Local(&'static str),
@@ -89,7 +89,7 @@ enum Calls {
 }
 
 impl Calls {
-    /// As a gateway knows it.
+    /// Returns the caller as a gateway knows it.
     fn proven(&self) -> callers::ProvenCaller {
         match self {
             Self::Local(user) => callers::ProvenCaller::of_local_user(user),
@@ -104,7 +104,7 @@ impl Calls {
         }
     }
 
-    /// As `simulate` reads it.
+    /// Returns the caller as `simulate` reads it.
     fn simulated(&self, people: &People) -> IdentifiedCaller {
         let (kind, issuer, subject, mail, owner, claims) = match self {
             Self::Local(user) => (CallerKind::Local, "", *user, "", None, Vec::new()),
@@ -155,7 +155,7 @@ fn calls() -> impl Strategy<Value = Calls> {
     ]
 }
 
-/// Returns all of a plan but its caller and the digest of its rule.
+/// Returns a plan without its caller and the digest of its rule.
 fn plan_of(team: &str) -> Value {
     let mut team: Value = serde_json::from_str(team).unwrap();
     for own in ["caller", "rule_digest"] {
@@ -195,7 +195,7 @@ fn decided(
     }
 }
 
-/// Returns the same as `simulate` says it.
+/// Returns the same outcome as `simulate` reports it.
 fn simulated(rules: &Rules, outcome: Option<CallOutcome<'_>>) -> Value {
     let asked = |rule: &str, plan: &Plan, is_approval: bool| {
         let people = rules.people().named(&plan.ask.to);

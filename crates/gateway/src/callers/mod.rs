@@ -235,7 +235,7 @@ impl Callers {
         }
     }
 
-    /// Returns a word for the kind of proof.
+    /// Returns the name of the kind of proof.
     fn mode(&self) -> &'static str {
         match &self.proof {
             Proof::Unverified(_) => "none",
@@ -256,7 +256,7 @@ impl Callers {
         }
     }
 
-    /// Creates callers without proof, with nobody blocked.
+    /// Creates callers without proof, none of them blocked.
     #[cfg(test)]
     pub(crate) fn unverified(key: &IdentityKey) -> Self {
         let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at(std::path::Path::new(""));

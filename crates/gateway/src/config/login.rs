@@ -82,7 +82,7 @@ pub enum LoginError {
         /// The setting.
         name: &'static str,
     },
-    /// An administrator is missing, so nobody could end sessions or reassign questions.
+    /// An administrator is missing, so sessions could not be ended and questions not reassigned.
     #[error("`[login]` needs an administrator: add [roles] with admin = [\"person:NAME\"]")]
     NoAdmin,
     /// A duration that cannot be read or used.

@@ -1,4 +1,5 @@
-//! Answers in Slack: the gateway's address, the record and the table of roles, with a stand-in that signs as Slack does.
+//! Answers in Slack: the gateway's address, the record and the table of roles, with a stand-in that signs as Slack
+//! does.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ auditor = ["person:eve"]
 
 const RULE: &str = "[[rules]]\nname = \"ops decide\"\nask = { group = \"ops\" }\n";
 
-/// The age of claims at which they do not count any more.
+/// The age at which claims no longer count.
 const STALE: Duration = Duration::from_secs(60 * 60);
 
 struct Rig {
@@ -69,7 +70,7 @@ impl Rig {
         Self::start_for(file, Vec::new()).await
     }
 
-    /// A gateway where only these may log in.
+    /// Starts a gateway in which only these people may log in.
     async fn start_for(file: &str, allow: Vec<Addressee>) -> Option<Self> {
         let workspace = peers::channel_script("slack.py")?;
         let workspace = workspace.env("SIGNING_SECRET", SIGNING_SECRET).listen();
@@ -114,7 +115,7 @@ impl Rig {
         })
     }
 
-    /// Sends something signed to the gateway, as often, and returns the replies.
+    /// Sends a signed request to the gateway, as many times as the body says, and returns the replies.
     async fn deliver(&self, body: Value) -> Vec<Value> {
         let mut body = body;
         body["to"] = format!("{}/slack/interact", self.at).into();
@@ -164,7 +165,7 @@ impl Rig {
         got
     }
 
-    /// Waits for what is shown after a press, and returns `true` if it is the form.
+    /// Waits for the response to a press, and returns `true` if it is the form.
     async fn shows_form(&self, before: usize) -> bool {
         for _ in 0..2_000 {
             for call in self.got().await.into_iter().skip(before) {
@@ -327,7 +328,7 @@ async fn forged_stale_and_replayed_requests_to_the_gateway_do_nothing() {
     assert_eq!(forged[0]["status"], 401, "{forged:?}");
     let stale = rig.deliver(json!({"payload": payload, "age": 301})).await;
     assert_eq!(stale[0]["status"], 401, "{stale:?}");
-    // Another process may have taken it before this one served the address.
+    // Another process may have handled it before this one served the address.
     let before = rig.deliver(json!({"payload": payload, "age": 120})).await;
     assert_eq!(before[0]["status"], 401, "{before:?}");
     let mut foreign = payload.clone();
@@ -425,8 +426,8 @@ async fn only_people_who_are_asked_act_in_slack_and_each_refusal_is_in_the_audit
     );
 }
 
-/// The table of roles, cell by cell, in Slack: its buttons do what the table calls an act, and a form shows the question to those who may
-/// act on it. There is no way to anything else.
+/// The table of roles, cell by cell, in Slack: its buttons do what the table calls an action, and a form shows the
+/// question to those who may act on it. Slack offers nothing else.
 #[tokio::test]
 async fn the_table_of_roles_holds_in_slack() {
     let people = PEOPLE
@@ -438,7 +439,7 @@ async fn the_table_of_roles_holds_in_slack() {
     let form = json!({"type": "object", "properties": {"why": {"type": "string"}}});
     let mut cells = 0;
     for (column, role) in ROLES.into_iter().enumerate() {
-        // `user` is a person of this role alone; `admin` is who has that role.
+        // `user` has only this role; `admin` is the person with the administrator's role.
         let (user, caller, admin) = match role {
             Role::None => ("UZOE", None, "bob"),
             Role::Caller => ("UZOE", Some("zoe"), "bob"),
@@ -492,7 +493,7 @@ async fn the_table_of_roles_holds_in_slack() {
                 | Action::ListSessions
                 | Action::EndSessions => continue,
             };
-            // Slack shows a question to those who may act on it, and to nobody else: the caller reads it in the inbox.
+            // Slack shows a question only to those who may act on it: the caller reads it in the inbox.
             let allowed = allowed && !(action == Action::SeeQuestion && role == Role::Caller);
             assert_eq!(done, allowed, "{role:?} {action:?}");
             cells += 1;
@@ -628,7 +629,7 @@ async fn two_people_agree_one_in_slack_and_one_on_the_page() {
     let id = ask(&rig.record, &rules).await;
     let said = rig.click("UOPS1", "choose:0", &format!("{id}:0:yes")).await;
     assert_eq!(said, "Saved. More people must agree.");
-    // What others entered is confirmed on the page, which shows it.
+    // Another person's answers are confirmed on the page, which shows them.
     let bob = rig.click("UOPS2", "choose:1", &format!("{id}:0:no")).await;
     assert_eq!(bob, "This question can only be answered in the inbox.");
     let row = rig.row(&id).await;
@@ -670,7 +671,7 @@ async fn two_people_agree_in_slack_where_nothing_is_entered() {
     );
     let words = ": Ada L. agreed. 1 more person must agree.";
     assert!(got.last().unwrap().to_string().contains(words), "{got:?}");
-    // One person is one vote, on whichever message.
+    // One person has one vote, on any message.
     for version in [0, 1] {
         let again = click("UOPS1", "choose:0", &id, version, "ok").await;
         assert_eq!(again, "You have agreed already. Others have to agree, too.");
@@ -703,7 +704,7 @@ async fn while_slack_takes_no_more_messages_it_gets_none() {
         let reply = reqwest::get(format!("{}/refused", rig.workspace.url())).await;
         reply.unwrap().text().await.unwrap().parse().unwrap()
     };
-    // The first are on their way together.
+    // The first requests are all open at once.
     for _ in 0..40 {
         ask(&rig.record, &rules).await;
     }
@@ -734,7 +735,7 @@ async fn without_a_signing_secret_messages_link_and_the_address_does_not_exist()
     let payload = click("UOPS1", "decline", &format!("{id}:0:-"));
     let replies = rig.deliver(json!({"payload": payload})).await;
     assert_eq!(replies[0]["status"], 404, "{replies:?}");
-    // Nor without Slack at all.
+    // Without Slack there is no address either.
     let none = OpenChannels::open(None, &rules).unwrap();
     rig.notifier.replace(none);
     let replies = rig.deliver(json!({"payload": payload})).await;

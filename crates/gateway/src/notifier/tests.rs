@@ -1,4 +1,4 @@
-//! Questions of rules, told to a mail server and to a receiver of webhooks that verifies.
+//! Questions of rules, sent to a mail server and to a receiver of webhooks that verifies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::current_rules::CurrentRules;
 
 const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Membership as the file has it.
+/// The membership in the file.
 pub(super) struct InFile<'a>(pub(super) &'a People);
 
 impl Membership for InFile<'_> {
@@ -126,7 +126,7 @@ pub(super) fn record() -> Arc<Record> {
     record_at(clock::now)
 }
 
-/// A record in memory, by this clock.
+/// Creates a record in memory, with this clock.
 pub(super) fn record_at(clock: fn() -> Timestamp) -> Arc<Record> {
     let store = Arc::new(Memory::default());
     let lock = LockFile::unshared().unwrap();
@@ -263,7 +263,7 @@ async fn who_has_no_address_on_any_channel_is_named_in_the_record() {
         failed.contains("notification-failed") && failed.contains(r#""to":"person:eve""#),
         "{failed}"
     );
-    // Where programs alone are told, nobody has an address.
+    // If only programs are notified, no person has an address.
     let only_programs: String = {
         let (before, rest) = text.split_once("[channels.mail]").unwrap();
         let (_, after) = rest.split_once("[channels.webhook.siem]").unwrap();
@@ -314,7 +314,7 @@ async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing(
     let failed = record.failed_messages(10).await.unwrap();
     assert_eq!(failed.len(), 1);
 
-    // The question goes on meanwhile.
+    // The question continues in the meantime.
     let by = Actor {
         person: "ada",
         login_age: None,
@@ -356,7 +356,7 @@ async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing(
     }
 }
 
-/// Quiet hours without an end but for a minute, half a day from now.
+/// Returns quiet hours of all day but one minute, which is half a day away.
 pub(super) fn quiet_now() -> String {
     let now = jiff::Timestamp::from_millisecond(i64::try_from(clock::now().as_millis()).unwrap());
     let time = now.unwrap().to_zoned(jiff::tz::TimeZone::UTC).time();

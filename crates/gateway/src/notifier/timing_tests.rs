@@ -1,4 +1,5 @@
-//! Reminders, escalations, collections and the limit of an hour, at a real mail server and by a clock that is put forward.
+//! Reminders, escalations, collections and the hourly limit, with a real mail server and a clock that the tests
+//! advance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use super::tests::{InFile, Rig, ask, ask_of_call, notifier, quiet_now, record_at
 /// The time by which each test's clock is ahead, in milliseconds.
 static AHEAD: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// The rule of a question that Ada has three hours for.
+/// The rule of a question that Ada has to answer within three hours.
 const ASK: &str = "ask = { person = \"ada\" }\ndeadline = \"3h\"";
 
 fn now<const TEST: usize>() -> Timestamp {
@@ -25,7 +26,7 @@ fn now<const TEST: usize>() -> Timestamp {
     clock::now().after(Duration::from_millis(ahead))
 }
 
-/// A gateway's record and notifier, by the clock of one test.
+/// A gateway's record and notifier, with the clock of one test.
 struct Gateway<const TEST: usize> {
     rig: Rig,
     record: Arc<Record>,
@@ -34,7 +35,7 @@ struct Gateway<const TEST: usize> {
 }
 
 impl<const TEST: usize> Gateway<TEST> {
-    /// `rest` ends the table of Ada.
+    /// Starts a gateway. `rest` is added to the table of Ada.
     fn start(rest: &str, rule: &str, groups: &str) -> Option<Self> {
         let rig = Rig::start()?;
         let record = record_at(now::<TEST>);
@@ -70,7 +71,7 @@ from = "gateway@example.com"
         id
     }
 
-    /// Has one person hand the question on to another.
+    /// Delegates the question from one person to another.
     async fn hand_on(&self, id: &str, from: &str, to: &str) {
         let to = Addressee::Person(to.to_owned());
         let act = TeamAct::Delegate { to, note: "yours" };
@@ -84,7 +85,7 @@ from = "gateway@example.com"
         self.notifier.round().await.unwrap();
     }
 
-    /// Puts the clock forward, and does what is due then.
+    /// Advances the clock, and does the work that is due then.
     async fn later(&self, minutes: u64) {
         let later = Duration::from_secs(minutes * 60).as_millis();
         AHEAD[TEST].fetch_add(u64::try_from(later).unwrap(), Ordering::SeqCst);
@@ -92,7 +93,7 @@ from = "gateway@example.com"
         self.notifier.round().await.unwrap();
     }
 
-    /// The recipient and the subject of every mail so far.
+    /// Returns the recipient and the subject of every mail so far.
     fn mails(&self) -> Vec<(String, String)> {
         let mails = self.rig.mails();
         let told = mails.iter().map(|mail| {
@@ -110,7 +111,7 @@ from = "gateway@example.com"
 
 #[tokio::test]
 async fn people_are_reminded_then_others_are_asked_too_and_all_are_told_of_the_end() {
-    // It is always quiet for Cy: an escalation does not wait.
+    // Cy always has quiet hours: an escalation does not wait.
     let rule = "ask = { person = \"ada\" }\ndeadline = \"30m\"\nremind = [\"10m\"]\n\
                 escalate = [{ after = \"15m\", to = { group = \"leads\" } }]";
     let quiet = quiet_now();
@@ -139,7 +140,7 @@ async fn people_are_reminded_then_others_are_asked_too_and_all_are_told_of_the_e
     assert_eq!(told(1, 2).await, mail("ada", "reminder"));
     assert_eq!(told(5, 3).await, mail("cy", "escalated"));
     told(14, 3).await;
-    // Ada is told of the end at once, Cy in the morning.
+    // Ada is notified of the end at once, Cy in the morning.
     assert_eq!(told(1, 4).await, mail("ada", "not answered in time"));
 }
 

@@ -231,7 +231,7 @@ impl Runtime {
         answering.changed().await.is_ok()
     }
 
-    /// Waits until the record turns out to be unusable; for ever if it does not.
+    /// Waits until the record turns out to be unusable; forever if it does not.
     pub async fn broken_record(&self) -> Arc<StoreError> {
         let broken = async {
             let mut opening = self.opening.clone()?;

@@ -44,7 +44,7 @@ pub struct Teams {
     pub login: LoginSettings,
     /// The current rules, people and groups.
     pub rules: RulesNow,
-    /// The check whether the rule of a question is still the same.
+    /// The check that the rule of a question is unchanged.
     pub is_asked_by: RuleCheck,
     /// Web push, if people may have their devices notified.
     pub push: Option<PushOffer>,
@@ -83,7 +83,8 @@ impl fmt::Debug for Teams {
 pub struct LoginSettings {
     /// The party that identifies people.
     pub mode: LoginMode,
-    /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's own, on loopback.
+    /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's
+    /// own, on loopback.
     pub address: Option<String>,
     /// The people who may log in; empty for the people in the file and the members of its groups.
     pub allow: Vec<Addressee>,

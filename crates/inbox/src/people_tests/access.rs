@@ -1,4 +1,4 @@
-//! Those who may see and do what: roles, headers, links, forms of others and sessions.
+//! Access to pages and actions: roles, headers, links, forms of others and sessions.
 
 use mcp_elicit_forms::web::{ListFilter, ListView, QuestionStore as _, Viewer as _};
 use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
@@ -13,7 +13,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
     let mut cells = 0;
     for (column, role) in ROLES.into_iter().enumerate() {
         let name = match role {
-            // Somebody whom the file names, without a role and without questions, is an answerer of other questions.
+            // A person whom the file names, without a role and without questions, is an answerer of other questions.
             Role::None => "nobody",
             Role::Caller => "cy",
             Role::Addressed => "ada",
@@ -65,7 +65,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
                     person.post("/account/end", &form).await.status == 303 && ada.is_some()
                 }
             };
-            // Those who are asked, and callers in the group, see more than the column says alone; roles add up.
+            // People who are asked, and callers in the group, see more than this column alone says; roles add up.
             let adds_up = match (role, action) {
                 (Role::Caller, Action::SeeEntered | Action::ListAll)
                 | (Role::Addressed, Action::SeeOwnHistory | Action::ListAll) => true,
@@ -78,7 +78,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
     assert_eq!(cells, 53);
 }
 
-/// The first session under the heading of others' that is not the reader's.
+/// Returns the first session under the heading for others' that is not the reader's.
 fn other_session(account: &Reply) -> Option<String> {
     let (_, others) = account.body.split_once("id=\"others\"")?;
     let (_, rest) = others.split_once("data-session=\"")?;
@@ -122,7 +122,7 @@ async fn the_audit_is_read_by_kind_server_and_question_from_the_latest_on() {
     )
     .await;
     assert_eq!(nobody.status, 403);
-    // Whom it is not for is led back, and so is who follows an address without a page.
+    // A person whom it is not for is redirected, and so is one who follows an address without a page.
     let ada = Person::enter(&rig, "ada").await;
     let refused = ada.get("/audit").await;
     assert_eq!(refused.status, 403);
@@ -182,7 +182,7 @@ async fn headers_from_elsewhere_sign_no_one_in() {
         assert_eq!(reply.status, 403, "{path}");
         assert!(!reply.body.contains("Who?") && reply.header("set-cookie").is_none());
     }
-    // Nor does a stolen cookie without the proxy.
+    // A stolen cookie without the proxy has no effect either.
     let ada = Person::enter(&rig, "ada").await;
     let head = format!(
         "GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\n",
@@ -217,11 +217,11 @@ async fn a_forwarded_link_and_guessed_names_open_nothing() {
     let account = dan.get("/account").await;
     let form = format!("csrf={}&session=000000000000", account.csrf());
     assert_eq!(dan.post("/account/end", &form).await.status, 404);
-    // Looking has no effect.
+    // Reading has no effect.
     assert_eq!(phase(&rig).await, Phase::Asked);
 }
 
-/// Every address, asked for by somebody who may act there, with all that a form would send.
+/// Requests every address, as a person who may act there, with all fields that a form would send.
 #[tokio::test]
 async fn no_get_does_anything() {
     let rig = rig(2).await;
@@ -392,7 +392,7 @@ async fn people_end_their_sessions_and_administrators_those_of_all() {
     assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
 }
 
-/// Somebody whom the file knows by a mail address alone is bound to the subject of the first login.
+/// A person whom the file knows only by a mail address is bound to the subject of the first login.
 #[tokio::test]
 async fn who_is_bound_to_a_subject_is_in_the_audit_and_nobody_else_becomes_them() {
     let file = "[people.fay]\nmail = \"fay@example.com\"\n";
@@ -523,7 +523,7 @@ async fn programs_that_keep_no_cookie_push_nobody_out() {
     assert_eq!(ada.press("comment", "&text=hm").await.status, 303);
     let logins = StateFolder::at(rig.folder.path()).logins();
     assert_eq!(logins.table().unwrap().sessions().len(), 20);
-    // Without a session nothing is posted, and the page says how to log in here.
+    // Without a session nothing can be posted, and the page says how to log in.
     let origin = format!("http://{host}");
     let token = ada.get(&question).await.csrf();
     let (decline, form) = (ada.question("/decline"), format!("csrf={token}"));
@@ -545,7 +545,7 @@ async fn refused_people_are_written_down_so_often_a_minute() {
         assert_eq!(get(&rig, "stranger", "/", "").await.status, 403);
     }
     assert_eq!(audited(&rig, "sign-in-refused").await.len(), 30);
-    // One who may log in is never left out.
+    // A person who may log in is never left out.
     Person::enter(&rig, "ada").await;
     assert_eq!(audited(&rig, "sign-in").await.len(), 1);
 }
@@ -596,7 +596,7 @@ async fn a_stream_of_events_ends_with_its_session_and_a_person_has_so_many() {
         .post("/logout", &format!("csrf={}", account.csrf()))
         .await;
     assert_eq!(out.status, 303);
-    // The next change is told to nobody who has logged out.
+    // A person who has logged out is not notified of the next change.
     assert_eq!(bob.press("comment", "&text=hm").await.status, 303);
     for stream in others {
         let told = end_of(stream).await;
@@ -637,7 +637,7 @@ async fn the_page_after_a_logout_behind_a_proxy_signs_nobody_in_again() {
     assert_eq!((page.status, page.cookie()), (200, None));
     assert!(page.body.contains("logs you in again"), "{}", page.body);
     assert_eq!(audited(&rig, "sign-in").await.len(), 1);
-    // From elsewhere, there is no page.
+    // From another address, there is no page.
     let head = format!("GET /logged-out HTTP/1.1\r\nHost: {}\r\n", rig.host);
     let refused = send(&rig.host, [127, 0, 0, 9], &head, "").await;
     assert_eq!(refused.status, 403);
@@ -653,7 +653,7 @@ async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
     let page = bob.get(&bob.question("")).await;
     assert_eq!(page.status, 403, "{}", page.body);
     assert!(page.body.contains(why), "{}", page.body);
-    // Looking is no act.
+    // Reading is no action.
     assert!(audited(&rig, "act-refused").await.is_empty());
     let form = format!("csrf={csrf}&version=0");
     for (button, act) in [
@@ -674,11 +674,11 @@ async fn who_has_left_the_group_is_told_so_and_their_acts_are_in_the_audit() {
             assert!(noted.contains(part), "{part}: {noted}");
         }
     }
-    // Saving what is typed is no act.
+    // Saving a draft is no action.
     let noted = audited(&rig, "act-refused").await.len();
     assert_eq!(bob.post(&bob.question("/live"), &form).await.status, 409);
     assert_eq!(audited(&rig, "act-refused").await.len(), noted);
-    // For somebody who was never asked, there is no such question.
+    // For a person who was never asked, the question does not exist.
     let dan = Person::enter(&rig, "dan").await;
     assert_eq!(dan.get(&dan.question("")).await.status, 404);
     assert!(phase(&rig).await.is_open());

@@ -1,14 +1,14 @@
-//! The table of roles over the API: no cell of a question that a rule asks people is given there, to whomever a key or a cookie belongs.
+//! The table of roles over the API: it gives no access to a question that a rule asks people, with any key or cookie.
 
 use mcp_elicit_policy::access::{Action, ROLES, Role, TABLE};
 
 use super::*;
 
-/// All that a program finds out and does with these headers.
+/// The results of everything that a program can read and send with these headers.
 struct Reached {
-    /// The bodies of all that was read.
+    /// The bodies of all read responses.
     read: String,
-    /// The statuses of what was sent, by path.
+    /// The statuses of all sent requests, by path.
     sent: Vec<(String, u16)>,
     audit: u16,
 }
@@ -104,7 +104,7 @@ async fn the_table_of_roles_is_not_widened_over_the_api() {
             (format!("X-User: {name}\r\nCookie: {cookie}\r\n"), false),
         ] {
             let reached = reach(&rig, &head).await;
-            // The key works; it is the question that is not for keys.
+            // The key is valid, but the question is not for keys.
             assert_eq!(
                 reached.read.contains("\"waiting\":1"),
                 is_key,

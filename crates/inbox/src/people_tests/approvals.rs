@@ -1,11 +1,12 @@
-//! The pages of calls that wait for approval, and what people read who act on one together.
+//! The pages of calls that wait for approval, and their texts for people who act on one together.
 
 use mcp_elicit_policy::rules::Plan;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A call with these arguments that waits for two people's approval, who may change those of this form.
+/// Returns a call with these arguments that waits for the approval of two people, who may change the arguments of this
+/// form.
 async fn approval(plan: &Plan, arguments: &Value, form: &Value) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let record = record();
@@ -21,7 +22,7 @@ async fn approval(plan: &Plan, arguments: &Value, form: &Value) -> Rig {
     inbox_over(listener, record, id.unwrap(), FILE, proxy(), hour)
 }
 
-/// A call that waits for two people's approval, who may change three of its arguments.
+/// Returns a call that waits for the approval of two people, who may change three of its arguments.
 pub(super) async fn editable() -> Rig {
     let form = json!({"type": "object", "required": ["to", "count"], "properties": {
         "to": {"type": "string", "minLength": 1, "default": "moon"},
@@ -31,7 +32,7 @@ pub(super) async fn editable() -> Rig {
     approval(&plan(2), &arguments, &form).await
 }
 
-/// Sends the form with these fields by way of the review.
+/// Sends the form with these fields through the review.
 async fn approve(person: &Person<'_>, fields: &str) -> Reply {
     let reviewed = person.press("review", fields).await;
     assert_eq!(
@@ -75,7 +76,7 @@ async fn nobody_approves_a_call_without_its_arguments_in_sight() {
     let ada = Person::enter(&rig, "ada").await;
     let page = ada.get(&ada.question("")).await;
     has_all(&page, &["<details class=\"call\" open>"]);
-    // What a control does not show stands beside it.
+    // Characters that a control does not show are marked beside it.
     has_all(&page, &["with hidden characters marked: mo‹U+200E›on"]);
     assert_eq!(page.body.matches("hidden characters").count(), 1);
     // A server's own question shows them where there is room.
@@ -103,7 +104,7 @@ async fn the_words_of_an_approval_are_its_own() {
     let review = approve(&ada, "&f0=moon&f1=3&f2=0").await;
     has_all(&review, &["changed from <del dir=\"auto\">false</del>"]);
     let page = ada.get(&ada.question("")).await;
-    // Nobody is offered to claim what they have approved.
+    // A person is not offered to claim what they have approved.
     has_none(&page, &["Claim: I am on it"]);
     let page = bob.get(&bob.question("")).await;
     has_all(
@@ -157,7 +158,7 @@ async fn nobody_is_offered_to_hand_on_what_must_be_refused() {
     let ada = Person::enter(&rig, "ada").await;
     let page = ada.get(&ada.question("")).await;
     has_none(&page, &["Hand the question on"]);
-    // Somebody who is not asked yet takes the place of who hands it on; another who is asked does not.
+    // A person who is not asked yet replaces the one who delegates; another who is asked already does not.
     let rig = super::rig(2).await;
     let ada = Person::enter(&rig, "ada").await;
     let page = ada.get(&ada.question("")).await;
@@ -225,7 +226,7 @@ async fn calls_of_one_tool_are_told_apart_by_their_arguments_where_they_may_be_s
         assert!(has(&person, "/?find=moon+lines", &row).await, "{name}");
         assert!(!has(&person, "/?find=mars", &row).await, "{name}");
     }
-    // Those who may know that it exists learn nothing of its arguments, by a search neither.
+    // People who may only know that it exists learn nothing of its arguments, even by searching.
     for name in ["eve", "aud"] {
         let person = Person::enter(&rig, name).await;
         assert!(has(&person, "/", &row).await, "{name}");
@@ -243,7 +244,7 @@ async fn approve_and_decline_stand_together_and_a_decline_for_all_asks_once_more
         Person::enter(&rig, "bob").await,
     );
     assert_eq!(ada.press("accept", "").await.status, 303);
-    // One sentence says it.
+    // One sentence is enough.
     let page = ada.get(&ada.question("")).await;
     has_all(&page, &["You have approved. 1 more must approve."]);
     has_none(&page, &["2 people must approve"]);
@@ -254,7 +255,7 @@ async fn approve_and_decline_stand_together_and_a_decline_for_all_asks_once_more
     let form = after.find("id=\"answer\"").unwrap();
     let (form, _) = after[form..].split_once('>').unwrap();
     assert!(form.ends_with(" hidden"), "{form}");
-    // The first press asks, with what it does to the others.
+    // The first press asks for confirmation, with the effect on the others.
     let asks = bob.press("decline", "").await;
     let here = bob.question("?leave=decline");
     assert_eq!(asks.header("location"), Some(&*here));

@@ -1,5 +1,5 @@
-//! Two people in two real browsers, and every state of the pages for several people as axe-core finds it. Without `chromedriver` and a
-//! Chromium each test says that it tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails.
+//! Two people in two real browsers, and axe-core's findings in every state of the pages for several people. Without
+//! `chromedriver` and a Chromium, each test reports a skip, or fails if `MCP_ELICIT_MUST_BROWSE` is set.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::approvals::editable;
 use super::*;
 
-/// The key as WebDriver has it.
+/// The key as WebDriver encodes it.
 const BACKSPACE: &str = "\u{e003}";
 
-/// A browser behind the proxy that names this person.
+/// Starts a browser behind the proxy that names this person.
 async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
     let page = Chromium::start(setup).await?;
     page.cdp("Network.enable", json!({})).await;
@@ -26,7 +26,7 @@ fn address(rig: &Rig, path: &str) -> String {
     format!("http://{}{path}", rig.host)
 }
 
-/// The focus is on the sentence that says what was done.
+/// A script that returns `true` if the focus is on the sentence that confirms the action.
 const FOCUS_ON_STATUS: &str = "return document.activeElement.matches('[data-told]')";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +48,7 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
     ada.click("form[action$=claim] button").await;
     ada.shows("You have claimed the question").await;
     ada.until(FOCUS_ON_STATUS).await;
-    // Bob's form is closed under his hands: he is told, and what he typed is there.
+    // Bob's form is closed while he types: the page says so, and keeps his text.
     bob.shows("ada has claimed this question").await;
     bob.until(
         "return document.querySelector('[data-told]').textContent.includes('ada claimed it')",
@@ -69,7 +69,7 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
     bob.click("[data-act=review]").await;
     bob.at("dl.review").await;
     assert_eq!(bob.text("[data-act=accept]").await, "Enter these answers");
-    // The focus is on a control that is shown anew: it does not get lost.
+    // The focus is on a control that is replaced, and is not lost.
     ada.run("document.querySelector('details.course summary').focus()")
         .await;
     bob.click("[data-act=accept]").await;
@@ -81,7 +81,7 @@ async fn what_one_person_does_the_other_sees_without_reloading() {
         .await;
     ada.click("[name=digest]").await;
     ada.shows("Answered by Bob Ross and ada").await;
-    // The other page learns of the end by itself.
+    // The other page updates itself at the end.
     bob.at(".notice").await;
     bob.shows("Bob Ross entered answers").await;
     assert_eq!(phase(&rig).await, Phase::Answered);
@@ -103,7 +103,7 @@ async fn answers_that_change_are_not_confirmed_by_a_press_for_those_before() {
         .await;
     ada.fill("Mars").await;
     page.shows("Mars").await;
-    // The button is another one: the focus went to what is said of it.
+    // The button has changed: the focus moved to the confirmation.
     page.until(FOCUS_ON_STATUS).await;
     page.until("return document.activeElement.textContent.includes('ada entered other answers')")
         .await;
@@ -178,7 +178,7 @@ async fn the_keyboard_and_the_search_work_in_every_view() {
         page.press("nothing like it").await;
         page.until("return [...document.querySelectorAll('[data-row]')].every(row => row.hidden)")
             .await;
-        // The other views are searched for the same.
+        // The other views have the same search.
         page.until("return document.querySelector('.views a[href*=mine]').href.endsWith('find=nothing+like+it')")
             .await;
         page.press("\u{e00c}").await;
@@ -202,7 +202,7 @@ async fn the_page_of_a_person_registers_the_worker_and_can_be_installed() {
         return;
     };
     page.open(&address(&rig, "/account")).await;
-    // The script has come to its end, and the browser has taken the worker for all pages.
+    // The script has finished, and the worker controls all pages.
     page.at("[data-push][data-ready]").await;
     page.run("navigator.serviceWorker.ready.then(found => { window.scope = found.scope; })")
         .await;
@@ -233,7 +233,7 @@ async fn an_open_page_notifies_once_it_was_asked_to_and_nobody_looks_at_it() {
     page.cdp("Browser.grantPermissions", granted).await;
     page.open(&address(&rig, "/")).await;
     page.at("[data-watch]:not([hidden])").await;
-    // What is shown is noted. Somebody else's window covers the page, or it is in another tab.
+    // What is shown is recorded. The page is covered by another window, or is in another tab.
     page.run(
         "window.shown = []; window.asked = 0; const Real = window.Notification; \
          window.Notification = class extends Real { \
@@ -260,7 +260,7 @@ async fn an_open_page_notifies_once_it_was_asked_to_and_nobody_looks_at_it() {
     ask(1).await;
     page.click("[data-watch] button").await;
     page.at("[data-watch] [aria-pressed=true]").await;
-    // While the page is looked at, it says so itself.
+    // A visible page shows the change itself.
     ask(2).await;
     assert_eq!(page.run("return window.shown").await, json!([]));
     assert_eq!(page.run("return window.asked").await, json!(1));
@@ -296,7 +296,7 @@ async fn the_worker_shows_what_a_push_service_delivers() {
     let later = json!({"id": "one", "title": "s: reminder", "path": path});
     for (sent, title, body) in [
         (question.to_string(), "s: decision needed", "Who?"),
-        // A later message takes the place of the earlier one.
+        // A later message replaces the earlier one.
         (later.to_string(), "s: reminder", ""),
         ("no JSON".to_owned(), "A question has changed", ""),
     ] {
@@ -307,7 +307,8 @@ async fn the_worker_shows_what_a_push_service_delivers() {
              return (window.told ?? []).some(one => JSON.stringify([one.title, one.body]) === {:?})",
             told.to_string()
         );
-        // The browser drops what comes before it has started the worker, so it is sent again: the same message takes its own place.
+        // The browser drops messages that arrive before it has started the worker, so it is sent again: the same
+        // message replaces itself.
         let shown = async {
             loop {
                 page.cdp("ServiceWorker.deliverPushMessage", push.clone())
@@ -443,7 +444,7 @@ async fn axe_finds_nothing_where_arguments_are_changed_and_where_people_are_refu
         bob.shows("The call was approved").await;
         bob.open(&question).await;
         look!(bob, "ended");
-        // Whom it is not for, who hands it on, who comes too late, and whom the file does not name.
+        // A person whom it is not for, one who delegates, one who comes too late, and one whom the file does not name.
         let rig = super::rig(1).await;
         let question = address(&rig, &format!("/q/{}", rig.id));
         let late = Setup {
@@ -458,7 +459,7 @@ async fn axe_finds_nothing_where_arguments_are_changed_and_where_people_are_refu
         let other = Person::enter(&rig, "bob").await;
         assert_eq!(other.press("claim", "").await.status, 303);
         late.click("form[action$=claim] button").await;
-        // axe is a script, too.
+        // axe is a script too.
         let allowed = json!({"value": false});
         late.cdp("Emulation.setScriptExecutionDisabled", allowed)
             .await;
@@ -481,12 +482,12 @@ async fn axe_finds_nothing_where_arguments_are_changed_and_where_people_are_refu
     looks.all_well();
 }
 
-/// The people of a rule that asks forty by name, with the longest names that a file may have.
+/// Returns the people of a rule that asks forty by name, with the longest names that a file may have.
 fn crowd() -> Vec<String> {
     (0..40).map(|number| format!("p{number}")).collect()
 }
 
-/// A call that waits for approval, with an argument of 20 kB, sixty events, and comments.
+/// Returns a call that waits for approval, with an argument of 20 kB, sixty events, and comments.
 async fn crowded() -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let record = record();
@@ -536,7 +537,7 @@ async fn crowded() -> Rig {
     rig
 }
 
-/// Returns the elements that reach beyond the window.
+/// A script that checks that no element extends beyond the window.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] : \
     [...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(one => one.outerHTML.slice(0, 200))";
 
@@ -588,7 +589,7 @@ async fn long_names_and_courses_stay_inside_a_narrow_page() {
         other.close().await;
         page.open(&question).await;
         page.shows("Approved by").await;
-        // By the clock of the reader, with its zone.
+        // In the reader's own time zone, which is named.
         page.until("return [...document.querySelectorAll('time[data-local]')].every(one => /^\\D{0,4}\\d.* \\S+$/.test(one.textContent) && one.dateTime.endsWith('Z'))").await;
         look!("ended");
         page.close().await;

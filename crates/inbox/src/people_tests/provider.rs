@@ -1,4 +1,4 @@
-//! People who log in at a provider, and whom it is asked about again before they act.
+//! People who log in at a provider, which is asked about them again before they act.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn login(issuer: &str) -> LoginMode {
     })
 }
 
-/// A browser with cookies of each host.
+/// A browser with the cookies of each host.
 #[derive(Default)]
 struct Browser(BTreeMap<String, BTreeMap<String, String>>);
 
@@ -68,7 +68,7 @@ impl Browser {
         assert_eq!(entered.status, 303, "{}", entered.body);
     }
 
-    /// Goes on from `url` as a person does who signs in as `name`, until the browser is sent back to `until`.
+    /// Continues from `url` as a person who signs in as `name`, until the browser is redirected to `until`.
     async fn sign_in(&mut self, url: &str, name: &str, until: &str) -> String {
         let mut url = url.to_owned();
         for _ in 0..12 {
@@ -130,7 +130,7 @@ async fn a_session_of_a_former_issuer_is_none() {
         let to = sent.header("location").unwrap_or_default();
         assert!(sent.status == 303 && to.starts_with("/login"), "{path}");
     }
-    // Not even with a token that a person who is logged in has got.
+    // A token that a logged-in person has does not help either.
     let form = format!("csrf={}&version=0&drop=yes", page.csrf());
     let decline = format!("{question}/decline");
     let refused = post(&rig, "", &decline, &former, &origin, &form).await;
@@ -158,7 +158,7 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     let rig = serve(listener, 1, login(&issuer)).await;
     let question = format!("http://{at}/q/{}", rig.id);
     let mut browser = Browser::default();
-    // A link of a mail leads to the login, and from there to the question.
+    // A link in a mail leads to the login, and from there to the question.
     let sent = browser.request("GET", &question, "").await;
     assert_eq!(sent.status, 303);
     let entry = format!("http://{at}{}", sent.header("location").unwrap());
@@ -169,7 +169,7 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
         "{address}"
     );
     let answer = browser.sign_in(&address, "ada", &back).await;
-    // Another browser has no part in it, nor has another issuer.
+    // Another browser cannot use it, nor can another issuer.
     let stranger = Browser::default().request("GET", &answer, "").await;
     assert_eq!(
         (stranger.status, stranger.header("set-cookie")),
@@ -203,7 +203,7 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
         303,
         "not signed in"
     );
-    // Nobody whom the file does not name.
+    // A person whom the file does not name is rejected.
     let mut other = Browser::default();
     let begun = other.request("GET", &entry, "").await;
     let address = begun.header("location").unwrap().to_owned();
@@ -218,12 +218,12 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     ] {
         assert!(refused.body.contains(words), "{words}: {}", refused.body);
     }
-    // The provider asks which one, where it would let the same person in again.
+    // The provider asks which person, even if it would let the same one in again.
     let another = format!("http://{at}/login?another=1");
     let begun = other.request("GET", &another, "").await;
     let address = begun.header("location").unwrap();
     assert!(address.contains("prompt=select_account"), "{address}");
-    // Logged out here, and sent on to the provider.
+    // Logged out here, and redirected to the provider.
     let account = browser
         .request("GET", &format!("http://{at}/account"), "")
         .await;
@@ -256,7 +256,7 @@ async fn name_and_groups_that_the_id_token_does_not_say_are_asked_for() {
         .request("GET", &format!("http://{at}/login"), "")
         .await;
     let address = begun.header("location").unwrap().to_owned();
-    // Whom the file does not name, and who is in the group `leads` as the provider's UserInfo alone says.
+    // A person whom the file does not name, and who is in the group `leads` only by the provider's UserInfo.
     let answer = browser.sign_in(&address, "lee", &back).await;
     let entered = browser.request("GET", &answer, "").await;
     assert_eq!(entered.status, 303, "{}", entered.body);
@@ -332,12 +332,12 @@ async fn a_logout_at_a_real_provider_ends_the_session_here() {
     assert_eq!(bob.request("GET", &account, "").await.status, 200);
 }
 
-/// A browser of somebody who logged in at this issuer, and a question for the group of a claim.
+/// Returns a browser of a person who logged in at this issuer, and a question for the group of a claim.
 async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
     at_issuer_lately(issuer, None).await
 }
 
-/// The same with a question that only people answer whose login is not older than `reauth`.
+/// The same with a question that may be answered only after a login that is not older than `reauth`.
 async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Browser, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -347,7 +347,7 @@ async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Br
     (rig, browser, question)
 }
 
-/// An inbox that asks the issuer before every act, and the address of a question for the group of a claim.
+/// Returns an inbox that asks the issuer before every action, and the address of a question for the group of a claim.
 async fn asked_of_leads(
     listener: TcpListener,
     mode: LoginMode,
@@ -385,7 +385,7 @@ async fn decline(browser: &mut Browser, question: &str) -> Reply {
         .await
 }
 
-/// Declines with this form as a person who has left the group that is asked: the act is refused, with the reason.
+/// Declines with this form as a person who has left the group: the action is rejected, with the reason.
 async fn refused_after_leaving(rig: &Rig, browser: &mut Browser, question: &str, form: &str) {
     let refused = browser
         .request("POST", &format!("{question}/decline"), form)
@@ -451,7 +451,7 @@ async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
         let (rig, mut browser, question) = at_issuer(&issuer).await;
         let page = browser.request("GET", &question, "").await;
         let form = format!("csrf={}&version=0", page.csrf());
-        // Claims that have not changed hold up nothing.
+        // Unchanged claims delay nothing.
         let commented = format!("{form}&text=hm");
         let kept = browser
             .request("POST", &format!("{question}/comment"), &commented)
@@ -459,7 +459,7 @@ async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
         assert_eq!(kept.status, 303, "{}", kept.body);
         issuer.sign_in_as("gil", claims(r#"{"groups": ["staff"]}"#));
         refused_after_leaving(&rig, &mut browser, &question, &form).await;
-        // Nobody of the file's groups any more.
+        // The person is no longer in any of the file's groups.
         let gone = browser.request("GET", &question, "").await;
         assert_ne!(gone.status, 200);
     }
@@ -505,7 +505,7 @@ async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
     assert_eq!(phase(&rig).await, Phase::Declined);
 }
 
-/// A minute is long enough for what takes five seconds.
+/// A minute is enough for what takes five seconds.
 #[tokio::test]
 async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
     let issuer = Issuer::start();
@@ -529,17 +529,17 @@ async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
         "{}",
         refused.body
     );
-    // Those who are logged in go on.
+    // People who are logged in can continue.
     assert_eq!(decline(&mut browser, &question).await.status, 303);
 }
 
-/// Nothing is waited for longer than ten seconds.
+/// Nothing waits longer than ten seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_provider_says_nothing_the_login_says_so_and_sessions_go_on() {
     let issuer = Issuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, mut browser, question) = at_issuer(&issuer).await;
-    // A login that was begun, and comes back.
+    // A login that was started, and returns.
     let login = format!("http://{}/login", rig.host);
     let mut late = Browser::default();
     let begun = late.request("GET", &login, "").await;
@@ -649,7 +649,7 @@ async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one
         "{removed:?}"
     );
     assert_eq!(audited(&rig, "session-ended").await.len(), 1);
-    // What came of a token is no actor.
+    // The outcome for a token is the reason, not the actor.
     let last = audited(&rig, "logout-token").await.pop().unwrap();
     for part in [r#""by":"provider""#, r#""reason":"accepted""#] {
         assert!(last.contains(part), "{last}");
@@ -668,7 +668,7 @@ async fn a_browser_keeps_so_many_logins_that_it_began() {
     for _ in 0..50 {
         let begun = browser.request("GET", &login, "").await;
         assert_eq!(begun.status, 303);
-        // As browsers do with those that have expired.
+        // As browsers do with expired cookies.
         for jar in browser.0.values_mut() {
             jar.retain(|_, value| !value.is_empty());
         }
@@ -681,7 +681,7 @@ async fn a_browser_keeps_so_many_logins_that_it_began() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_login_whose_time_is_known_is_recent() {
     let issuer = Issuer::start();
-    // The issuer does not say when people logged in.
+    // The issuer does not report when people logged in.
     issuer.sign_in_as("gil", claims(LEADS));
     let reauth = Some(Duration::from_secs(10 * 60));
     let (rig, mut browser, question) = at_issuer_lately(&issuer, reauth).await;
@@ -700,7 +700,7 @@ async fn only_a_login_whose_time_is_known_is_recent() {
     assert_eq!(other.request("GET", &answer, "").await.status, 303);
     decline(&mut other, &question).await;
     assert!(phase(&rig).await.is_open());
-    // An issuer that says when is believed, also where it was asked for a new login.
+    // The time that an issuer reports is accepted, also after a request for a new login.
     let again = format!("http://{at}/login?fresh=1");
     let old = r#"{"groups": ["leads", "staff"], "auth_time": 1000}"#;
     issuer.sign_in_as("gil", claims(old));
@@ -710,7 +710,7 @@ async fn only_a_login_whose_time_is_known_is_recent() {
     assert_eq!(other.request("GET", &answer, "").await.status, 303);
     decline(&mut other, &question).await;
     assert!(phase(&rig).await.is_open());
-    // A login that this inbox had made anew.
+    // A new login that this inbox requested.
     issuer.sign_in_as("gil", claims(LEADS));
     let begun = browser.request("GET", &again, "").await;
     let address = begun.header("location").unwrap().to_owned();

@@ -14,13 +14,13 @@ use super::environment::Environment;
 use super::size::too_large;
 use super::{ConditionError, Remark, Required, typed_operators};
 
-/// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
+/// Functions and macros. Shared, since it takes longer to create than to evaluate a condition.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib().with_optional_support(false);
     typed_operators::add_to(&mut env);
     Arc::new(env)
 });
-/// The same without macros, for the check of what was written.
+/// The same without macros, for the check of the source as written.
 static WRITTEN: LazyLock<Env> = LazyLock::new(|| Env::default().with_optional_support(false));
 
 /// A condition.
@@ -43,7 +43,7 @@ impl fmt::Debug for Condition {
 }
 
 impl Condition {
-    /// Parses and checks a condition. Returns it with warnings, or else every mistake.
+    /// Parses and checks a condition. Returns it with warnings, or else every error.
     pub(crate) fn compile(
         source: &str,
         names: &mut Interner,
@@ -92,7 +92,7 @@ impl Condition {
         Ok((condition, warnings))
     }
 
-    /// Returns the byte at which a variable stands first.
+    /// Returns the byte at which one of these variables first occurs.
     fn reads(&self, names: &[&str]) -> Option<usize> {
         self.variables
             .iter()
@@ -116,7 +116,7 @@ impl Condition {
         self.reads(&["annotations"])
     }
 
-    /// Returns the texts without one of which, each at its path, the condition is false.
+    /// Returns the texts that are required for the condition to be true, each with its path.
     pub(crate) fn required(&self) -> &[Required] {
         &self.required
     }
@@ -131,7 +131,7 @@ impl Condition {
         !self.comparisons.is_empty()
     }
 
-    /// Returns a path by its number, and the texts that the condition is false without: where none of them stands there, it is false.
+    /// Returns the number of a path, and the texts of which one must be there for the condition to be true.
     pub(crate) fn compared_texts(&self) -> Option<(usize, Vec<&str>)> {
         self.comparisons.iter().find_map(Comparison::texts)
     }
@@ -142,7 +142,7 @@ impl Condition {
         let mut compared = Ok(true);
         for comparison in &self.comparisons {
             match comparison.holds(environment) {
-                // One false conjunct makes the whole false, whatever the others are.
+                // One false conjunct makes the whole condition false.
                 Some(Ok(false)) => return Ok(false),
                 Some(Ok(true)) => {}
                 Some(Err(error)) => compared = Err(error),
@@ -152,8 +152,8 @@ impl Condition {
         if all { compared } else { self.run(environment) }
     }
 
-    /// Returns the truth of the condition where some facts are not known, or else those that would tell. What stands in their place is not
-    /// read.
+    /// Returns the truth of the condition while some facts are unknown, or else the facts that would decide it. The
+    /// values in place of unknown facts are not read.
     pub(crate) fn recall(
         &self,
         environment: &Environment<'_>,
@@ -161,14 +161,14 @@ impl Condition {
     ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
         let is_read = |gap: &&&str| {
             let (name, member) = gap.split_once('.').unwrap_or((gap, ""));
-            // A member may be spelled in several ways, so its name counts wherever it stands.
+            // A member may be spelled in several ways, so any occurrence of its name counts.
             self.reads(&[name]).is_some() && self.source.contains(member)
         };
         let needed: Vec<&'static str> = gaps.iter().filter(is_read).copied().collect();
         if needed.is_empty() {
             return Ok(self.evaluate(environment));
         }
-        // One false conjunct makes the whole false, whatever the others are.
+        // One false conjunct makes the whole condition false.
         let is_false = |comparison: &Comparison| {
             comparison.is_known(environment, gaps)
                 && comparison.holds(environment) == Some(Ok(false))
@@ -179,7 +179,7 @@ impl Condition {
         Err(needed)
     }
 
-    /// Returns what CEL alone makes of the condition.
+    /// Evaluates the condition with CEL, without the fast comparisons.
     pub(super) fn run(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(environment);
@@ -246,7 +246,7 @@ fn operator(name: &str) -> String {
 
 /// Returns each syntax error at its byte; the parser counts lines and, in them, characters.
 fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
-    // One mistake often makes the parser find others after it: the first is told.
+    // One error often makes the parser find others after it, so only the first is reported.
     let first = errors.errors.into_iter().next();
     let remark = |error: ParseError| {
         let (line, column) = error.pos;
@@ -272,7 +272,7 @@ fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
     first.map(remark).into_iter().collect()
 }
 
-/// Returns `true` if a single `=` stands at this byte, as programming languages assign a value.
+/// Returns `true` if a single `=` is at this byte, as in an assignment.
 fn is_assignment(source: &str, at: usize) -> bool {
     let (before, rest) = source.split_at_checked(at).unwrap_or((source, ""));
     rest.starts_with('=') && !rest.starts_with("==") && !before.ends_with(['=', '!', '<', '>'])

@@ -58,7 +58,7 @@ pub struct Loaded {
     pub count: usize,
     /// Errors, in the order of the file.
     pub defects: Vec<RuleDefect>,
-    /// Probable mistakes, in the order of the file.
+    /// Probable errors, in the order of the file.
     pub warnings: Vec<RuleDefect>,
 }
 

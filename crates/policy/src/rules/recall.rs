@@ -16,7 +16,7 @@ pub type Gaps<'a> = &'a [&'static str];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The call goes on.
+    /// The call continues.
     Allowed,
     /// The caller is asked.
     Caller,

@@ -1,4 +1,4 @@
-//! The contract of every store, run against each.
+//! The contract of every store, run against each implementation.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
@@ -99,7 +99,7 @@ async fn keeps_the_contract(store: &dyn Store) {
         1
     );
 
-    // The first wins, the second sees that it was not.
+    // The first change wins; the second finds another version.
     let first = acted(&row("a", 1_001));
     assert!(store.change(vec![change(first.clone(), 0)]).await.unwrap());
     assert!(!store.change(vec![change(first.clone(), 0)]).await.unwrap());
@@ -132,7 +132,7 @@ async fn keeps_the_contract(store: &dyn Store) {
         (1, 1)
     );
 
-    // Delivered rows are not found as the same question any more.
+    // Delivered rows are no longer found as the same question.
     assert_eq!(store.by_binding("same".to_owned()).await.unwrap().len(), 2);
     let mut told = first.clone();
     told.lifecycle = first
@@ -142,7 +142,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert!(store.change(vec![change(told, 1)]).await.unwrap());
     assert_eq!(store.by_binding("same".to_owned()).await.unwrap().len(), 1);
 
-    // Many at once: each stands for itself, and each sees what was written before it.
+    // Many writes at once: each is independent, and each sees the writes before it.
     let c = row("c", 1_002);
     let many = vec![
         Write::Insert {
@@ -174,7 +174,7 @@ async fn keeps_the_contract(store: &dyn Store) {
         "b and d wait, c was not delivered"
     );
 
-    // The audit is a chain without gaps, and what failed left no trace in it.
+    // The audit is a chain without gaps, and failed writes left no trace in it.
     let links = store.audit(1, 100).await.unwrap();
     let entries: Vec<&str> = links.iter().map(|link| link.entry.as_str()).collect();
     assert_eq!(
@@ -192,10 +192,10 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert_eq!(store.audit(8, 100).await.unwrap().len(), 1);
 }
 
-/// Rows are read page by page: each once, in order, also when the row a page starts behind has left the list.
+/// Rows are read page by page: each once, in order, even if the row at which a page starts has left the list.
 async fn gives_pages(store: &dyn Store) {
     for number in 0..7 {
-        // Several of one time.
+        // Several rows have the same time.
         let row = row(&format!("q{number}"), 1_000 + number / 3);
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
@@ -203,7 +203,7 @@ async fn gives_pages(store: &dyn Store) {
     let mut latest = ids(store, Filter::OpenLatest, Page::first(3)).await;
     let rest = Page::after(latest[2].clone(), 100);
     latest.extend(ids(store, Filter::OpenLatest, rest).await);
-    // Of one time, stores have orders of their own.
+    // Among rows of the same time, the order depends on the store.
     assert_eq!(latest[0], all[6]);
     latest.sort();
     let mut sorted = all.clone();
@@ -238,7 +238,7 @@ async fn ids(store: &dyn Store, filter: Filter, page: Page) -> Vec<String> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// Rows that are due are reported, and those that ended long ago are deleted.
+/// Reports rows that are due, and deletes those that ended long ago.
 async fn sweeps(store: &dyn Store) {
     let at = Timestamp::from_millis;
     let keep = Duration::from_secs(10);
@@ -293,7 +293,7 @@ async fn sweeps(store: &dyn Store) {
     );
 }
 
-/// A result is kept for its time, and given away once.
+/// A result is kept for its time, and returned once.
 async fn keeps_results(store: &dyn Store) {
     let at = Timestamp::from_millis;
     let call = |id: &str, until: u64| super::FinishedCall {
@@ -311,7 +311,7 @@ async fn keeps_results(store: &dyn Store) {
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);
 }
 
-/// Facts learned of servers are kept for the last of them.
+/// Facts about servers are kept: the latest value of each.
 async fn keeps_what_was_learned(store: &dyn Store) {
     let learned = |server: &str| store.learned(server.to_owned());
     assert_eq!(learned("s0").await.unwrap(), None);
@@ -346,7 +346,8 @@ async fn every_store_keeps_what_was_learned() {
     assert!(again.learned("s1".to_owned()).await.unwrap().is_some());
 }
 
-/// Groups of any size are written whole and in order; of a row that another changed, only its own write is refused.
+/// Groups of any size are written whole and in order. If another writer changed a row, only the write of that row is
+/// refused.
 async fn writes_groups(store: &dyn Store) {
     let (mut count, mut links) = (0_u64, Vec::new());
     for size in [1, 2, 3, 31, 64, 65, 150, 300] {
@@ -358,7 +359,7 @@ async fn writes_groups(store: &dyn Store) {
             audit: vec![format!("asked {}", row.id)],
         });
         let mut wanted: Vec<Write> = new.collect();
-        // Every third was changed by somebody else.
+        // Every third row was changed by another writer.
         let seen = |at: usize| u64::from(at % 3 == 2);
         wanted.extend(rows.iter().enumerate().map(|(at, row)| {
             let mut change = change(acted(row), seen(at));
@@ -454,7 +455,7 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
 }
 
-/// A write that nobody waits for is done in its turn: before any write that is waited for after it, and before any read.
+/// A write without a waiter is done in order: before any later write with a waiter, and before any read.
 #[tokio::test]
 async fn what_is_left_behind_is_written_before_what_comes_after() {
     let below: Arc<Memory> = Arc::default();
@@ -465,7 +466,7 @@ async fn what_is_left_behind_is_written_before_what_comes_after() {
     };
     writer.queue_behind(asked("a"));
     writer.queue_behind(asked("b"));
-    // Becomes part of the row that waits to be written.
+    // It becomes part of the row that waits to be written.
     writer.queue_behind(Write::Change(vec![change(acted(&row("a", 1_000)), 0)]));
     assert_eq!(below.waiting().await.unwrap(), 0, "nobody has waited yet");
     writer
@@ -497,7 +498,7 @@ async fn what_is_left_behind_is_written_before_what_comes_after() {
     );
 }
 
-/// Nobody is asked anything new while the writer is full; what was begun is written all the same.
+/// No new question is accepted while the writer is full; writes that have begun are still completed.
 #[tokio::test]
 async fn a_full_journal_has_no_room_until_it_is_written() {
     let below: Arc<Memory> = Arc::default();
@@ -526,7 +527,7 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
         row: Box::new(row("a", 1_000)),
         audit: vec!["asked a".to_owned()],
     });
-    // In one step, and each by itself: three failures.
+    // Three failures: one of the group, and one of each write by itself.
     let waited = writer.insert(row("b", 1_000), "asked b".to_owned()).await;
     assert!(waited.is_err());
     assert!(!writer.has_room(), "nothing new is begun meanwhile");
@@ -565,7 +566,7 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
     }
 }
 
-/// A person's list has what is addressed to them and what their own calls ask, and nothing else.
+/// A person's list contains the questions addressed to them and those of their own calls, and nothing else.
 async fn lists_by_person(store: &dyn Store) {
     let principal = r#"["https://id","s-cy"]"#.to_owned();
     let mut own = row("own", 5);
@@ -611,7 +612,7 @@ async fn lists_by_person(store: &dyn Store) {
     ada.add_caller("ada");
     assert_eq!(listed(Filter::Open, &ada, 9).await, ["ops", "leads"]);
     assert_eq!(listed(Filter::Open, &ListKeys::default(), 9).await, [""; 0]);
-    // Others are asked too, and then it ends.
+    // Other people are asked too, and then it ends.
     let mut more = team_row("leads", 2, "ops", "ada");
     more.lifecycle = more.lifecycle.renewed();
     assert!(store.change(vec![change(more.clone(), 0)]).await.unwrap());
@@ -629,7 +630,7 @@ async fn lists_by_person(store: &dyn Store) {
     assert_eq!(listed(Filter::Open, &ops, 9).await, ["ops", "ops-2"]);
     assert_eq!(listed(Filter::Ended, &ops, 9).await, ["leads"]);
     assert_eq!(listed(Filter::Ended, &cy, 9).await, [""; 0]);
-    // An approval is no question of its server.
+    // An approval is not a question of its server.
     let approval = team_row("approval", 6, "ops", "ada");
     let asks = approval.body.principal.clone();
     let before = waiting(&asks, Some(&server)).await;
@@ -656,7 +657,7 @@ async fn every_store_lists_by_person() {
     lists_by_person(&Sqlite::open(&path).await.unwrap()).await;
 }
 
-/// Approvals are kept until their end, each in the place of an earlier one of its key.
+/// Approvals are kept until their end, each replacing an earlier one with its key.
 async fn keeps_grants(store: &dyn Store) {
     let at = Timestamp::from_millis;
     let grant = |key: &str, until: u64| StoredGrant {
@@ -702,7 +703,7 @@ async fn every_store_keeps_grants() {
     );
 }
 
-/// A file of the first version: what was asked, answered and audited then is still there, as data.
+/// A file of the first version: its questions, answers and audit entries are preserved, as data.
 #[tokio::test]
 async fn a_file_of_an_older_version_is_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();

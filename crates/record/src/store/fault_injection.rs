@@ -12,7 +12,7 @@ use super::{
     Stored, StoredGrant, Write,
 };
 
-/// A store that fails as often as it is told to.
+/// A store that fails a given number of times.
 #[derive(Default)]
 pub(crate) struct Failing {
     pub(crate) below: Memory,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::contract::{acted, change, row};
 use super::{Durability, Sqlite, Store as _, Write, Writer, chained};
 
-/// An inline write is made at once. One that would wait for the disk or for another process is not made at all.
+/// An inline write is made at once. A write that would wait for the disk or for another process is not made.
 #[tokio::test]
 async fn a_write_inline_waits_for_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ async fn a_write_inline_waits_for_nothing() {
     assert_eq!(store.audit_end().await.unwrap(), 2);
 }
 
-/// The log of a file that is only written inline is brought into the main file all the same.
+/// The log of a file that is only written inline is still moved into the main file.
 #[tokio::test]
 async fn an_inline_writer_keeps_the_log_short() {
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ async fn an_inline_writer_keeps_the_log_short() {
     assert_eq!(writer.waiting().await.unwrap(), 2_000);
 }
 
-/// Many threads that write at once through one queue: each of their writes is made once, and each thread's own in order.
+/// Many threads write at once through one queue: each write is made once, and each thread's writes in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_at_once_write_each_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -377,7 +377,7 @@ pub enum StoreError {
         /// The newest schema known here.
         known: i64,
     },
-    /// The file is not a gateway's record; contains a description of what it is.
+    /// The file is not a gateway's record; contains a description of the actual content.
     #[error("the file is not a gateway's record: {0}")]
     NotRecord(&'static str),
 }

@@ -1,10 +1,10 @@
-//! The bound on the open questions of one caller, over all sessions and kinds of questions.
+//! The limit of open questions of one caller, over all sessions and kinds of questions.
 
 use super::*;
 use crate::caller_bound::{MAX_OPEN_OF_CALLER, MAX_OPEN_OF_SERVER};
 use crate::store::Sqlite;
 
-/// Has one of two servers ask this caller, in a session of the question's own.
+/// Makes one of two servers ask this caller, in a new session for the question.
 async fn ask(
     record: &Arc<Record>,
     caller: &str,
@@ -47,11 +47,11 @@ async fn is_bounded(record: &Arc<Record>, commits: [Commit; 2]) {
         let refused = ask(record, "key-1", number, commit).await;
         assert!(is_refused(&refused), "{refused:?}");
     }
-    // Others ask on.
+    // Other callers are not affected.
     for caller in ["key-2", r#"["https://id","ada"]"#] {
         ask(record, caller, most, commits[0]).await.unwrap();
     }
-    // The end of one makes room for one other, at once.
+    // Each end allows one more question, immediately.
     for (number, id) in (2 * most..).zip(&ids[..3]) {
         let ended = record.submit(id, &Outcome::Decline, "a test", Commit::Awaited);
         assert_eq!(ended.await.unwrap(), Verdict::Won);
@@ -138,10 +138,10 @@ async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
         let refused = ask("hostile", "key-1", number).await;
         assert!(is_refused_at_server(&refused), "{refused:?}");
     }
-    // Other callers there, and other servers, ask on.
+    // Other callers at that server, and other servers, are not affected.
     ask("hostile", "key-2", number).await.unwrap();
     ask("other", "key-1", number).await.unwrap();
-    // The gateway asks for approval of calls, there and at others.
+    // The gateway still asks for approval of calls, there and at other servers.
     let team = team::team("d").for_approval().to_plan().unwrap();
     for server in ["hostile", "other"] {
         number += 1;
@@ -151,7 +151,7 @@ async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
         };
         let asked = ask_at(&record, server, "key-1", &approval, number, commit).await;
         assert!(asked.is_ok(), "{asked:?}");
-        // It is no question of its server's.
+        // An approval is not a question of its server.
         let refused = ask("hostile", "key-1", 2 * number).await;
         assert!(is_refused_at_server(&refused), "{refused:?}");
     }

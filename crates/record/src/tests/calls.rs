@@ -1,4 +1,4 @@
-//! Calls that nobody waits for: found once, by the same call of the same caller.
+//! Calls without a waiting client: found once, by the same call of the same caller.
 
 use super::*;
 use crate::{RecordEvent, SessionKey};
@@ -16,7 +16,7 @@ async fn find(record: &Arc<Record>, who: &SessionIdentity) -> FoundCall {
     record.find_call(who, INFO, "digest").await.unwrap()
 }
 
-/// A call of a session is handed back, and its result comes.
+/// Hands back a call of a session, and stores its result.
 async fn finished(record: &Arc<Record>, tell: &mpsc::UnboundedSender<RecordEvent>) {
     let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1));
     kept.unwrap();

@@ -1,4 +1,4 @@
-//! The audit's chain has a key: whoever lacks that cannot make it whole again.
+//! The audit's chain has a key, without which a changed chain cannot be made valid again.
 
 use super::*;
 use crate::store::{ChainKey, Sqlite, chained};
@@ -30,7 +30,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
         "another key"
     );
     assert_eq!(audit::verify(&links, None), broken(1), "no key");
-    // Edited, and every hash after it made anew, as far as one can without the key.
+    // Edited, with every later hash computed again, as far as possible without the key.
     let mut forged = links.clone();
     forged[1].entry = forged[1].entry.replace("declined", "answered");
     assert_eq!(audit::verify(&forged, Some(&key)), broken(2));

@@ -1,4 +1,4 @@
-//! Rounds clients: their answers in hand, what is found again, and a store that fails meanwhile.
+//! Rounds clients: their pending answers, repeated questions, and a store that fails in the meantime.
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::question::{AskedVia, Ending, NewQuestion};
@@ -9,7 +9,7 @@ use crate::store::Sqlite;
 use crate::store::fault_injection::Failing;
 use tokio::sync::mpsc;
 
-/// Returns what a client is asked that answers with a request of its own, which may come after any restart.
+/// Returns a question for a client that answers with a new request, which may come after any restart.
 fn at_rounds_client(message: &str) -> NewQuestion {
     NewQuestion {
         via: AskedVia::Client,
@@ -62,7 +62,7 @@ async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     assert!(holds(&record, &id, &accept()));
-    // A page of another process, which knows nothing of what is in hand here.
+    // A page of another process, which knows nothing of this process's pending answers.
     let other = Arc::new(Record::new(
         below.clone(),
         record.keys.clone(),
@@ -222,7 +222,7 @@ async fn an_answer_in_hand_outlives_a_failed_take() {
     assert!(holds(&record, &id, &accept()));
     below.writes.store(2, Ordering::SeqCst);
     assert!(record.deliver(std::slice::from_ref(&id)).await.is_err());
-    // What follows when the relay hears that it was not taken.
+    // As the relay does after the answer was not accepted.
     record.end(&id, Ending::CallEnded).await.unwrap();
     assert_eq!(recorded(&record, "Who?", &tell).await, id);
 }
@@ -241,7 +241,7 @@ async fn marks_that_stand_for_nothing_are_forgotten() {
     assert_eq!(recorded(&record, "Who?", &tell).await, kept);
 }
 
-/// A question of which it is not known for which of two calls of one tool it is.
+/// Returns a question that may be for either of two calls of one tool.
 fn ambiguous(message: &str) -> NewQuestion {
     NewQuestion {
         others: vec!["deploy".to_owned()],
@@ -276,7 +276,7 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     assert!(!row.lifecycle.is_open(), "nobody can come back for it");
     let waiting = below.list(Filter::Open, Page::first(10)).await.unwrap();
     assert_eq!(waiting.len(), 2, "those that are waited for stay");
-    // What is certain is not answered by what may have been another call's.
+    // A question with a known call does not get the answer of an ambiguous one.
     let other = raise(asked("Where?"), &tell).await;
     record
         .submit(&other, &accept(), "inbox", Commit::Awaited)
@@ -286,7 +286,7 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     assert_ne!(raise(ambiguous("Where?"), &tell).await, other);
 }
 
-/// A record whose sessions deliver what is held for them.
+/// Returns a record whose sessions deliver the answers held for them.
 async fn delivering() -> (Arc<Failing>, Arc<Record>) {
     let below: Arc<Failing> = Arc::default();
     let keys = Keys::random().unwrap();
@@ -296,7 +296,7 @@ async fn delivering() -> (Arc<Failing>, Arc<Record>) {
     (below, record)
 }
 
-/// A person answers on a page, and the session that waits hears of it.
+/// A person answers on a page, and the waiting session gets the event.
 async fn held(
     record: &Arc<Record>,
     id: &str,
@@ -354,7 +354,7 @@ async fn a_pages_answer_that_is_not_delivered_at_once_is_written_by_itself() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     let page = held(&record, &id, &mut told).await;
-    // Another answer of its round is missing: the session has nothing to deliver.
+    // Another answer of its round is missing: the session cannot deliver yet.
     record.write_behind(&id).await.unwrap();
     assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
     let row = below.find(id.clone()).await.unwrap().unwrap();

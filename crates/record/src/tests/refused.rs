@@ -1,4 +1,4 @@
-//! Deliveries that the server refused, or of which nobody knows.
+//! Deliveries that the server refused, or whose outcome is unknown.
 
 use crate::SessionKey;
 use mcp_elicit_core::lifecycle::Delivery;
@@ -14,7 +14,8 @@ async fn events_of(below: &Memory) -> Vec<String> {
     links.iter().map(|link| event(&link.entry)).collect()
 }
 
-/// A question that was asked, answered on a page and taken out for the server: its id, and the answer that was sent.
+/// Asks a question, answers it on a page and takes the answer for the server. Returns its id, and the answer that was
+/// sent.
 async fn taken(record: &Arc<Record>, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
@@ -29,7 +30,7 @@ async fn taken(record: &Arc<Record>, asked: &NewQuestion) -> ([String; 1], Vec<S
     (ids, sent)
 }
 
-/// The same call asks the same question again and gets the answer that is kept for it.
+/// Asks the same question again in the same call. Returns the answer that is kept for it.
 async fn taken_again(record: &Arc<Record>, asked: &NewQuestion, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
     let again = record

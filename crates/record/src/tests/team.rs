@@ -1,4 +1,5 @@
-//! Questions that a rule addresses to people: two who agree, those who left, claims, comments, reminders and escalations.
+//! Questions that a rule addresses to people: two who agree, members who leave, claims, comments, reminders and
+//! escalations.
 
 mod outbox;
 
@@ -16,7 +17,7 @@ use super::*;
 use crate::store::Sqlite;
 use crate::team::{Acted, MAX_COMMENTS, MAX_NOTES, Team, TeamAct, TeamCaller};
 
-/// Those in group `ops` now; `lee` leads.
+/// The present members of group `ops`; `lee` leads.
 struct Ops(BTreeSet<&'static str>);
 
 impl Membership for Ops {
@@ -121,7 +122,7 @@ async fn events(record: &Arc<Record>) -> Vec<serde_json::Value> {
     links.iter().map(read).collect()
 }
 
-/// The words of events, in their order.
+/// Returns the names of events, in order.
 fn words(events: &[serde_json::Value]) -> Vec<&str> {
     let words = events.iter().map(|event| &event["event"]);
     words.map(|word| word.as_str().unwrap()).collect()
@@ -148,7 +149,7 @@ async fn two_agree(record: &Arc<Record>) {
     assert_eq!(entered.content.as_deref(), Some(r#"{"name":"Ada"}"#));
     assert_eq!(entered.by, "ada");
     assert!(told.try_recv().is_err(), "one vote of two");
-    // One act on a page of one person is not enough, and does not pass by the plan.
+    // One action of one person on a page is not enough, and cannot bypass the plan.
     let submitted = record
         .submit(
             &id,
@@ -218,7 +219,7 @@ async fn two_agree(record: &Arc<Record>) {
     assert_eq!(told[1]["reason"], "not-addressed");
     assert!(told[3]["rule"] == "deploys" && told[3]["by"] == "person:ada");
     assert_eq!(told[3]["fields"], serde_json::json!(["name"]));
-    // The end names the rule, too.
+    // The final event names the rule too.
     assert_eq!(told[7]["rule"], "deploys");
     assert_eq!(told[7]["by"], "person:ada, person:bob");
     assert!(!serde_json::to_string(&told).unwrap().contains("Ada\""));
@@ -300,14 +301,14 @@ async fn a_question_is_not_handed_on_where_too_few_would_be_left_and_comes_back_
         let act = TeamAct::Delegate { to, note };
         record.act(&id, act, by(from), people).await.unwrap()
     };
-    // `cy` makes the call: ada and bob are all who can answer.
+    // `cy` makes the call: only ada and bob can answer.
     let refused = hand("ada", "bob", &ops()).await;
     assert_eq!(denied(&refused), Denied::TooFewLeft { need: 2, left: 1 });
     let row = record.find(&id).await.unwrap().unwrap();
     assert!(record.comments(&row).unwrap().is_empty());
     let told = events(&record).await;
     assert_eq!(told[1]["reason"], "too-few-left");
-    // With one more it goes, and back.
+    // With one more person it can be delegated, and back.
     let more = Ops(BTreeSet::from(["ada", "bob", "cy", "dan"]));
     assert!(matches!(hand("ada", "bob", &more).await, Acted::Done(..)));
     assert_eq!(
@@ -387,7 +388,7 @@ async fn one_who_writes_much_leaves_room_for_the_others() {
         to: Addressee::Person(to.to_owned()),
         note: "you know it",
     };
-    // The caller, whom the rule excludes, and one who is asked.
+    // The caller, whom the rule excludes, and a person who is asked.
     for person in ["cy", "ada"] {
         for _ in 0..MAX_COMMENTS {
             assert!(act(TeamAct::Comment { text: "hm" }, person).await);
@@ -395,14 +396,14 @@ async fn one_who_writes_much_leaves_room_for_the_others() {
         assert!(!act(TeamAct::Comment { text: "hm" }, person).await);
     }
     assert!(act(TeamAct::Comment { text: "why?" }, "bob").await);
-    // Notes are counted by themselves.
+    // Notes have a limit of their own.
     for _ in 0..MAX_NOTES {
         assert!(act(hand("bob"), "ada").await);
         assert!(act(hand("ada"), "bob").await);
     }
     assert!(!act(hand("bob"), "ada").await);
     assert!(act(TeamAct::Comment { text: "why?" }, "bob").await);
-    // Who has written all of theirs still ends it, with a reason.
+    // A person with no notes left can still end it, with a reason.
     let note = Some("no");
     assert!(act(TeamAct::Decline { note }, "ada").await);
 }
@@ -454,7 +455,7 @@ async fn the_same_question_under_another_rule_is_another_question() {
     );
 }
 
-/// The time of the record below, which only this test moves.
+/// The time of the record below, which only this test changes.
 static NOW: AtomicU64 = AtomicU64::new(1_000);
 
 #[tokio::test]

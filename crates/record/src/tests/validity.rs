@@ -1,4 +1,4 @@
-//! Tests of the identity of an answer and of the time that it is kept.
+//! Tests of an answer's identity and of the time for which it is kept.
 
 use crate::SessionKey;
 use mcp_elicit_core::lifecycle::Delivery;
@@ -14,7 +14,7 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1_000) };
 }
 
-/// A clock that stands still until the test moves it on.
+/// A clock that stands still until the test advances it.
 fn stopped() -> Timestamp {
     Timestamp::from_millis(NOW.get())
 }
@@ -40,7 +40,7 @@ fn long(message: &str) -> NewQuestion {
     }
 }
 
-/// Asks, has a person answer, and lets the call go.
+/// Asks, lets a person answer, and releases the call.
 async fn answered(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> String {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
@@ -100,10 +100,10 @@ async fn an_answer_that_is_too_old_is_not_taken_though_nobody_swept() {
 async fn two_servers_never_share_an_answer() {
     let record = at_stopped(Arc::new(Memory::default()));
     let id = answered(&record, &local(), &asked("Who?")).await;
-    // Of the same name, started otherwise.
+    // A server of the same name that is started differently.
     let other = again(&record, &of("s --env production", "local"), &asked("Who?")).await;
     assert_ne!(other.id, id);
-    // Started alike, calling itself otherwise.
+    // A server that is started alike and reports another name.
     let reporting = NewQuestion {
         server_info: Some(r#"{"name":"env","version":"2"}"#.to_owned()),
         ..asked("Who?")
@@ -135,7 +135,7 @@ async fn an_unnamed_server_is_recorded_by_its_own_name_with_its_command() {
     assert_eq!(row.body.address.as_deref(), Some("npx -y files"));
 }
 
-/// A field with an unknown keyword that looks like a mode is still a form's.
+/// An unknown keyword of a field that looks like a mode does not change the mode.
 #[tokio::test]
 async fn the_mode_is_data_and_not_looked_for_in_text() {
     let below: Arc<Memory> = Arc::default();
@@ -205,7 +205,7 @@ async fn questions_that_ended_long_ago_are_deleted() {
     assert_eq!(links.len(), 2, "the audit keeps what happened");
 }
 
-/// Two gateways that take the same question over at once: one has it, the other asks beside it.
+/// Two gateways adopt the same question at once: one gets it, the other asks separately.
 #[tokio::test]
 async fn of_two_gateways_one_takes_a_question_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ async fn of_two_gateways_one_takes_a_question_over() {
         )
         .await;
     assert_eq!(taken.unwrap().id, id);
-    // The second saw the row before the first had it.
+    // The second gateway read the row before the first one adopted it.
     assert_eq!(second.adopt(seen).await.unwrap(), None);
     let beside = second
         .create(

@@ -49,8 +49,8 @@ impl Relay {
         let id = other.unwrap_or(id);
         let probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
-            // The server's own revision decides what it can ask; the gateway handles what the client's revision cannot
-            // express.
+            // The server's own revision determines its questions; the gateway handles those that the client's
+            // revision cannot express.
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
             let newest = initialize_at(audience, &id, params, Revision::LATEST_PUSHED);
             self.opening_ids.note(id);

@@ -78,7 +78,8 @@ impl Client {
         self.answers_with_retries()
     }
 
-    /// Returns `true` for a client that gives a request up by closing the stream of its response (2026-07-28, transports).
+    /// Returns `true` for a client that gives a request up by closing the stream of its response (2026-07-28,
+    /// transports).
     pub(crate) fn cancels_by_closing_stream(&self) -> bool {
         self.answers_with_retries()
     }

@@ -75,7 +75,8 @@ impl Server {
         self.asks_in_results()
     }
 
-    /// Returns `true` for a server whose result may ask for input before the call goes on (2026-07-28, multi round-trip requests).
+    /// Returns `true` for a server whose result may ask for input before the call continues (2026-07-28, multi
+    /// round-trip requests).
     pub(crate) fn may_ask_in_results(&self) -> bool {
         self.asks_in_results()
     }

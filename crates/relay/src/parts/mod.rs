@@ -16,7 +16,7 @@
 //! | `passed_rounds` | the rounds that clients have as the server wrote them |
 //! | `server_round` | one round that the gateway answers |
 //! | `round_states`, `request_state` | the states of rounds at clients: lookup, single use; sealing |
-//! | `retry_answers` | the answers of a retry for a call that starts anew |
+//! | `retry_answers` | the answers of a retry for a call that starts again |
 //! | `deliveries` | answers in delivery to the server |
 //! | `hold_timers` | the times of keep-alive and hand-back of held calls |
 //! | `unattended` | calls without a waiting client |

@@ -1,4 +1,4 @@
-//! The answers in a retry of a call that no longer runs, which starts anew.
+//! The answers in a retry of a call that no longer runs, which starts again.
 
 use mcp_elicit_core::wire::InputResponses;
 

@@ -1,4 +1,5 @@
-//! Rules before a call and when a server asks: refused, approved, declined, left and made again, in every pair of eras.
+//! Rules before a call and when a server asks: refused, approved, declined, abandoned and repeated, in every pair of
+//! eras.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +19,10 @@ use crate::{AskedVia, Event, RelaySettings, StreamId, Timestamp};
 pub(super) struct Fixed {
     pub(super) admit: Option<Admission>,
     pub(super) plan: Option<Planned>,
-    /// The message of the question that is for people, where one is.
+    /// The message of the question that is for people, if any.
     pub(super) people_for: Option<&'static str>,
     pub(super) approved: Mutex<Vec<String>>,
-    /// `true` once the rules are others, which refuse every call.
+    /// `true` once the rules have changed and refuse every call.
     pub(super) refuses_now: AtomicBool,
 }
 
@@ -105,7 +106,8 @@ const ERAS: [(Revision, Revision); 4] = [
     (Revision::V2026_07_28, Revision::V2026_07_28),
 ];
 
-/// A session with this decision about every call, in which nobody answers by themselves, and whose server asks nothing.
+/// Returns a session with this decision about every call. Its people do not answer by themselves, and its server asks
+/// nothing.
 fn admitting((client, server): (Revision, Revision), admission: Admission) -> (World, Arc<Fixed>) {
     let (settings, fixed) = settings(Fixed {
         admit: Some(admission),
@@ -116,7 +118,7 @@ fn admitting((client, server): (Revision, Revision), admission: Admission) -> (W
     (world, fixed)
 }
 
-/// The same session in which a call was made; its id too.
+/// Returns the same session after a call, and the call's id.
 fn called(eras: (Revision, Revision), admission: Admission) -> (World, Arc<Fixed>, u64) {
     let (mut world, fixed) = admitting(eras, admission);
     let id = world.call();
@@ -124,7 +126,7 @@ fn called(eras: (Revision, Revision), admission: Admission) -> (World, Arc<Fixed
     (world, fixed, id)
 }
 
-/// A session with this decision about every question, whose server asks in a form.
+/// Returns a session with this decision about every question, whose server asks with a form.
 fn planning((client, server): (Revision, Revision), plan: Planned) -> World {
     let (settings, _) = settings(Fixed {
         plan: Some(plan),
@@ -138,7 +140,7 @@ fn tool_calls(world: &World) -> usize {
     world.server.seen.iter().filter(is_call).count()
 }
 
-/// The response to the request of this id.
+/// Returns the response to the request with this id.
 fn response(world: &World, id: u64) -> serde_json::Value {
     let results = &world.client.results;
     let found = results.iter().find(|(known, _)| *known == id);
@@ -226,7 +228,7 @@ fn a_call_that_the_rules_refuse_by_the_time_it_is_approved_is_not_made() {
             "{said}"
         );
         assert!(fixed.approved.lock().unwrap().is_empty());
-        // The approval serves no other call.
+        // The approval is for no other call.
         assert_eq!(world.store[&open[0]].deliveries, 1);
     }
 }
@@ -240,7 +242,7 @@ fn a_declined_or_timed_out_approval_ends_the_call_and_nothing_else() {
             if decline {
                 world.answer(&open[0], Action::Decline);
             } else {
-                // Handed back before its time is over: nobody waits.
+                // Handed back before its time is over, so no request waits.
                 world.pass_time(Duration::from_secs(20));
                 world.tell(Event::Ended {
                     question: world.store[&open[0]].key.unwrap(),
@@ -392,7 +394,7 @@ fn a_call_without_an_id_is_not_passed_on() {
     }
 }
 
-/// Approves calls at once with an answer that changes an argument, and refuses the changed call.
+/// Approves calls immediately with an answer that changes an argument, and refuses the changed call.
 #[derive(Debug)]
 struct EditsIntoRefusal;
 
@@ -481,7 +483,7 @@ fn a_member_that_no_approver_would_see_is_refused() {
     assert!(world.to_client[0].1.contains("-32602"));
 }
 
-/// Asks for approval of every call, and lets `n` be changed.
+/// Asks for approval of every call, and lets the approver change `n`.
 pub(super) fn editable() -> Admission {
     Admission::Approve(Box::new(Approval {
         people: people(),
@@ -494,7 +496,7 @@ fn lists(world: &World) -> usize {
     world.server.seen.iter().filter(is_list).count()
 }
 
-/// The message and the form that people are asked.
+/// Returns the message and the form that people get.
 fn asked(world: &World, record: &str) -> (String, serde_json::Value) {
     let request = &world.store[record].asked.request;
     let params = request.to_raw_params(Revision::V2025_11_25).unwrap();
@@ -534,11 +536,11 @@ fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
             let said = response(&world, id);
             assert!(is_error(&said), "{said}");
         }
-        // It is known now.
+        // The tool is known now.
         world.call();
         world.settle();
         assert_eq!(lists(&world), 2);
-        // Until the server says that it has changed.
+        // Until the server reports a change.
         world.server_sends(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
         world.call();
         world.settle();
@@ -567,7 +569,7 @@ fn a_server_that_never_lists_its_tools_holds_a_call_up_for_a_while_only() {
     let (mut world, _) = admitting(ERAS[0], editable());
     let id = world.call();
     let given_up = world.call();
-    // The server has the request, and says nothing.
+    // The server has the request, and does not respond.
     world.to_server.clear();
     world.settle();
     assert!(world.open_to_people().is_empty());

@@ -1,4 +1,4 @@
-//! Several calls at once over stdio, and a server that does not say for which of them it asks.
+//! Several calls at once over stdio, and a server that does not say for which call it asks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::world::{Asks, World};
 use crate::{Effect, Event, StreamId};
 
-/// An open session in which the test itself speaks for the client and the server.
+/// Returns an open session in which the test plays the client and the server.
 fn session() -> World {
     let revision = Revision::V2025_11_25;
     let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
@@ -31,7 +31,7 @@ fn question(id: u64) -> String {
         .to_string()
 }
 
-/// The server asks; the question's record.
+/// The server asks. Returns the question's record.
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     world.server_sends(&question(id));
@@ -41,14 +41,14 @@ fn asks(world: &mut World, id: u64) -> String {
     after.pop().expect("people are asked the question")
 }
 
-/// Returns what is said of the question: the tool it is taken to be for, and what else it may be for.
+/// Returns the tool for which the question is taken to be, and the others for which it may be.
 fn said(world: &World, record: &str) -> (String, Vec<String>) {
     let asked = &world.store[record].asked;
     let calling = asked.call.as_ref().expect("a call is named");
     (calling.target.clone(), asked.others.clone())
 }
 
-/// The ids of the calls that the client heard the end of, and what it heard.
+/// Returns the ids of the calls that have ended for the client, with their results.
 fn results(world: &mut World) -> Vec<(u64, String)> {
     let frames = world.to_client.drain(..);
     let frames = frames.map(|(_, frame)| serde_json::from_str::<Value>(&frame).unwrap());
@@ -125,7 +125,7 @@ fn every_call_that_may_be_meant_is_handed_back_and_none_is_lost() {
     call(&mut world, 11, "build");
     world.pass_time(Duration::from_secs(5));
     call(&mut world, 12, "deploy");
-    // It is `build` that asks, though `deploy` is likelier.
+    // `build` asks, although `deploy` is likelier.
     let record = asks(&mut world, 1);
     world.pass_time(Duration::from_secs(51));
     let back = results(&mut world);
@@ -190,7 +190,7 @@ fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
     for id in 1..=40 {
         call(&mut world, id, "build");
     }
-    // It is the 30th that asks.
+    // The 30th call asks.
     let record = asks(&mut world, 1);
     call(&mut world, 41, "build");
     for id in (1..=41).filter(|id| *id != 30) {

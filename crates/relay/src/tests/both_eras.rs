@@ -1,4 +1,5 @@
-//! Servers of both eras: which one is spoken is found out in the gateway's own words, and what was not agreed on goes neither way.
+//! Servers of both eras: the gateway itself finds out which era is spoken, and passes nothing on that was not agreed
+//! on.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn settings(has_rules: bool) -> RelaySettings {
     }
 }
 
-/// A conversation that was not opened, in which the test itself speaks for the client and the server.
+/// Returns a conversation that is not open yet, in which the test plays the client and the server.
 fn unopened(has_rules: bool) -> World {
     let settings = settings(has_rules);
     let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing);
@@ -27,7 +28,7 @@ fn unopened(has_rules: bool) -> World {
     world
 }
 
-/// A client of this revision before a server with which a session was opened; the test itself speaks for both.
+/// Returns a client of this revision before a server with an open session; the test plays both.
 fn in_session(client: Revision, has_rules: bool) -> World {
     let settings = settings(has_rules);
     let mut world = World::with(settings, client, Capability::FORM, PUSHED, Asks::Nothing).opened();
@@ -47,7 +48,7 @@ fn told(world: &mut World) -> Value {
     serde_json::from_str(&frame).unwrap()
 }
 
-/// The client sends a request, in the words of its revision.
+/// The client sends a request, in the format of its revision.
 fn request(world: &mut World, id: u64, method: &str, mut params: Value) {
     if world.client.revision == ROUNDS {
         params["_meta"] = world.client.meta();
@@ -70,7 +71,7 @@ fn discovered() -> Value {
         "ttlMs": 0, "cacheScope": "private"})
 }
 
-/// The client's `server/discover`, whose `_meta` has this member with this value.
+/// Returns the client's `server/discover`, whose `_meta` has this member with this value.
 fn discover(world: &mut World, member: &str, value: Value) {
     let mut meta = world.client.meta();
     meta[member] = value;
@@ -110,7 +111,7 @@ fn a_malformed_discover_of_the_client_decides_nothing_about_the_server() {
         assert_eq!(capabilities.get("roots"), None);
         answers(&mut world, &own["id"], &discovered());
         assert_eq!(world.relay.server_revision(), Some(ROUNDS), "{member}");
-        // The client hears what the server said of its words.
+        // The client gets the server's own response to its request.
         let said = told(&mut world);
         assert_eq!(
             (&said["id"], &said["error"]["code"]),
@@ -220,7 +221,7 @@ fn what_a_server_asks_in_a_revision_that_was_not_agreed_on_is_shown_to_nobody() 
             }
         }
     }
-    // No spelling helps.
+    // No spelling has an effect.
     let mut world = in_session(PUSHED, false);
     request(&mut world, 11, "tools/call", json!({"name": "deploy"}));
     world.server_sends(

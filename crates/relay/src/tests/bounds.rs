@@ -1,4 +1,4 @@
-//! Tests of refusals: illegal questions, wrong answers, too much of anything.
+//! Tests of refusals: illegal questions, wrong answers, and exceeded limits.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn an_illegal_question_is_refused_and_never_shown() {
     }
 }
 
-/// Of two titles, the page and the client could show two different ones.
+/// With two titles, the page and the client could show different ones.
 #[test]
 fn a_question_whose_form_has_two_readings_is_refused_and_never_shown() {
     for schema in [
@@ -197,7 +197,7 @@ fn a_state_of_another_session_is_refused() {
     assert!(world.server.answers.is_empty());
 }
 
-/// However the server spells it, what a client would read as a question is taken in: here the second reader is the client.
+/// A message that a client would read as a question is processed in any spelling: here the second reader is the client.
 #[test]
 fn a_question_spelled_to_be_overlooked_is_not_passed_on() {
     let asks = r#""inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"javascript:alert(1)"}}}"#;
@@ -235,7 +235,7 @@ fn a_pushed_question_without_a_usable_id_is_dropped() {
         world.server_sends(&frame.to_string());
         assert!(world.to_client.is_empty() && world.store.is_empty(), "{id}");
     }
-    // The answer to one could not be told from the answer to the other.
+    // The answer to one could not be distinguished from the answer to the other.
     world.server_sends(&push(1, &form));
     world.server_sends(&push(1, &form));
     assert_eq!(world.store.len(), 1);
@@ -283,7 +283,7 @@ fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
     assert!(world.to_server.is_empty());
 }
 
-/// A result that is not an object is passed on as it is: there is nothing of it that the client's revision would change.
+/// A result that is not an object is passed on unchanged: the client's revision would change nothing in it.
 #[test]
 fn a_result_that_is_no_object_stays_json() {
     for result in ["5", "\"é\"", "[]", "null"] {
@@ -305,7 +305,7 @@ fn a_result_that_is_no_object_stays_json() {
     }
 }
 
-/// `params` that are a list cannot carry a retry: the call ends with an error instead of never.
+/// `params` that are a list cannot carry a retry: the call ends with an error instead of never ending.
 #[test]
 fn a_call_that_cannot_be_made_again_ends() {
     let mut world = World::new(
@@ -325,7 +325,7 @@ fn a_call_that_cannot_be_made_again_ends() {
     assert!(told.contains("\"id\":77"), "{told}");
 }
 
-/// A frame that two readers could see differently is neither forwarded nor shown, from whichever side it comes.
+/// A frame that two readers could read differently is neither forwarded nor shown, from either side.
 #[test]
 fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
     let revision = Revision::V2025_11_25;
@@ -367,7 +367,7 @@ fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
     assert_eq!(world.relay.open(), (0, 0));
 }
 
-/// Nobody is asked about a call whose arguments cannot be shown in full.
+/// No person is asked about a call whose arguments cannot be shown in full.
 #[test]
 fn a_call_that_cannot_be_shown_is_not_asked_about() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
@@ -431,7 +431,7 @@ fn what_is_too_long_to_be_read_is_not_asked() {
     assert_eq!(many.store.len(), 2, "what is over makes room");
 }
 
-/// Clients of the rounds era share a relay over HTTP, and their ids may be equal: one cannot give up another's call.
+/// Clients of the rounds era share a relay over HTTP, and their ids may be equal: one cannot cancel another's call.
 #[test]
 fn a_cancellation_reaches_only_ones_own_call() {
     let settings = RelaySettings {
@@ -459,7 +459,7 @@ fn a_cancellation_reaches_only_ones_own_call() {
     }
 }
 
-/// A form with this many members that the protocol does not name, each of this size in all.
+/// Returns a form with this number of members that the protocol does not name, of this total size.
 fn with_unknown(count: usize, size: usize) -> Value {
     let mut params = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     for at in 0..count {
@@ -469,7 +469,7 @@ fn with_unknown(count: usize, size: usize) -> Value {
     params
 }
 
-/// To a client of another era they are written anew.
+/// For a client of another era they are rewritten.
 #[test]
 fn members_that_the_protocol_does_not_name_are_bounded_and_go_on_together() {
     let server = Revision::V2025_11_25;
@@ -498,13 +498,13 @@ fn all_that_is_kept_of_a_question_counts() {
         pending_bytes: 20_000,
         ..RelaySettings::default()
     };
-    // What the protocol does not name.
+    // Members that the protocol does not name.
     let mut world = World::with_silent_server(settings());
     world.server_sends(&push(1, &with_unknown(1, 15_000)));
     let error = refused(&mut world, &with_unknown(1, 15_000));
     assert_eq!(error["code"], -32000, "{error}");
     assert_eq!(world.store.len(), 1);
-    // The calls that may have asked, for whoever answers.
+    // The calls that may have asked, for any responder.
     let mut world = World::with_silent_server(settings());
     for id in 10..14 {
         let params = json!({"name": "t", "arguments": {"text": "x".repeat(9_000)}});

@@ -1,4 +1,4 @@
-//! Between revisions and eras nothing is lost: links for clients without them, unknown members, log messages.
+//! Nothing is lost between revisions and eras: links for clients without them, unknown members, log messages.
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn a_client_in_a_session_brings_a_server_no_answers_of_its_own() {
         ("input_responses", json!({"who": reply()})),
         ("request_state", json!("made up")),
     ] {
-        // One of the pushed era may be of both.
+        // A server of the pushed era may support both.
         for server in [ROUNDS, PUSHED] {
             let mut world = World::new(PUSHED, Capability::NONE, server, Asks::Form).opened();
             world.to_server.clear();
@@ -151,7 +151,7 @@ fn a_client_in_a_session_makes_no_call_that_speaks_for_itself() {
                 assert!(world.to_server.is_empty(), "{method} {spelling}");
                 let told = read(&world.to_client.pop_back().unwrap().1);
                 assert_eq!(told["id"], 77);
-                // Names that are doubled or spelled unusually are refused in any frame.
+                // Duplicate names and names with unusual spelling are rejected in any frame.
                 let is_usual = spelling != name && spelling != doubled;
                 let code = if is_usual { -32602 } else { -32600 };
                 assert_eq!(told["error"]["code"], code, "{spelling}: {told}");
@@ -260,7 +260,7 @@ fn the_level_of_a_session_goes_to_a_rounds_server_with_each_request() {
     assert_eq!(logged(&mut world), 1);
 }
 
-/// Requests of several clients share one pipe to a rounds server, which says for none of them that it logs.
+/// Requests of several clients share one pipe to a rounds server, whose log messages do not name a request.
 #[test]
 fn log_messages_of_a_shared_rounds_server_reach_the_requests_that_asked_for_their_level() {
     let settings = RelaySettings {

@@ -1,4 +1,5 @@
-//! Tests of the bounds on what a client has open: requests that are refused, and each way in which a permit is free again.
+//! Tests of the limits of a client's open requests: requests that are refused, and each way in which a permit is
+//! released.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::world::{Asks, World};
 use crate::decisions::Admission;
 use crate::{ClientForward, Effect, Event, RelaySettings, StreamId};
 
-/// An open session in which the test speaks for both sides, with these bounds.
+/// Returns an open session with these limits, in which the test plays both sides.
 fn session(open_calls: usize, call_bytes: usize) -> World {
     let settings = RelaySettings {
         open_calls,
@@ -38,7 +39,7 @@ fn ends(world: &mut World, id: u64) {
     world.server_sends(&result.to_string());
 }
 
-/// The last response to the client.
+/// Returns the last response to the client.
 fn told(world: &mut World) -> Value {
     let (_, frame) = world.to_client.pop_back().expect("the client is told");
     serde_json::from_str(&frame).unwrap()
@@ -52,7 +53,7 @@ fn taken(world: &World) -> (usize, usize) {
 fn the_number_of_open_requests_is_bounded() {
     let mut world = session(2, usize::MAX);
     call(&mut world, 1);
-    // One in which nobody is asked counts as well.
+    // A request in which no person is asked counts too.
     world.client_sends(&request(2, "tools/list", ""));
     world.to_server.clear();
     call(&mut world, 3);
@@ -74,7 +75,7 @@ fn the_number_of_open_requests_is_bounded() {
 #[test]
 fn the_bytes_that_open_requests_hold_are_bounded() {
     let mut world = session(100, 1_000);
-    // No request is too large by itself: `--max-frame` bounds that.
+    // No single request is too large: `--max-frame` limits that.
     world.client_sends(&request(1, "tools/call", &"a".repeat(5_000)));
     assert_eq!(world.to_server.len(), 1);
     assert!(taken(&world).1 > 5_000);

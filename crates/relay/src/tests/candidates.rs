@@ -1,4 +1,5 @@
-//! Questions that may be for a call which the client has given up, or which runs as a task: the rules about that call count.
+//! Questions that may be for a call which the client has cancelled, or which runs as a task: the rules about that call
+//! count.
 
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
@@ -12,10 +13,11 @@ use crate::decisions::{
 };
 use crate::{AskedVia, RelaySettings, Timestamp};
 
-/// Rules by the name of the tool: `deploy` is for people, `publish` for others, `never` is refused; all else is the caller's.
+/// Rules by the name of the tool: `deploy` is for people, `publish` for other people, `never` is refused; the caller
+/// gets all others.
 #[derive(Debug, Default)]
 pub(super) struct ByTool {
-    /// The tools whose questions could not be put to people.
+    /// The tools whose questions could not be asked of people.
     pub(super) not_asked: Mutex<Vec<Option<String>>>,
 }
 
@@ -58,7 +60,7 @@ impl Decisions for ByTool {
     }
 }
 
-/// An open session with these rules, in which the test itself speaks for the client and a server that pushes.
+/// Returns an open session with these rules, in which the test plays the client and a server that pushes.
 fn session(client: Revision) -> World {
     let settings = RelaySettings {
         decisions: Some(Arc::new(ByTool::default())),
@@ -105,13 +107,13 @@ fn done() -> Value {
     json!({"content": [{"type": "text", "text": "done"}]})
 }
 
-/// Returns `true` if the client was asked something since.
+/// Returns `true` if the client got a question since the last check.
 fn asked_client(world: &mut World) -> bool {
     let mut frames = world.to_client.drain(..);
     frames.any(|(_, frame)| frame.contains("elicitation/create"))
 }
 
-/// Asserts that the people of the rule are asked the only open question, and the client nothing. Returns its record.
+/// Asserts that the people of the rule get the only open question, and the client gets nothing. Returns its record.
 fn people_are_asked(world: &mut World) -> String {
     assert!(!asked_client(world), "the client is not asked");
     let open = world.open_to_people();
@@ -140,7 +142,7 @@ fn a_question_after_a_cancelled_call_goes_to_the_people_of_its_rule_and_not_to_t
             asked.others
         );
         assert!(asked.candidates.iter().any(|call| call.target == "deploy"));
-        // That call may end: the question waits on for the other.
+        // That call may end: the question still waits for the other.
         server_answers(&mut world, 12, &done());
         assert_eq!(world.open_to_people(), [record.as_str()]);
         world.to_server.clear();

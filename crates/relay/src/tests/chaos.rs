@@ -1,5 +1,5 @@
-//! Random interleavings: frames, answers, timers, hand-backs, cancellations, a dying server and a killed gateway, in any
-//! order.
+//! Random interleavings: frames, answers, timers, hand-backs, cancellations, a server that ends and a gateway that is
+//! killed, in any order.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const MANY: usize = 20;
 enum Move {
     Step(usize),
     Call,
-    /// Many calls in one go.
+    /// Many calls at once.
     Calls,
     Answer(usize, Action),
     Time(u64),
@@ -51,7 +51,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     })
 }
 
-/// Returns what happens to a gateway that lives, its server too.
+/// Returns the events of a gateway that is not killed and whose server does not end.
 fn living() -> impl Strategy<Value = Move> {
     let action = prop_oneof![
         Just(Action::Accept),
@@ -85,7 +85,7 @@ fn asks() -> impl Strategy<Value = Asks> {
     ]
 }
 
-/// The settings without rules, or with some that leave all to the caller: then no round is passed on.
+/// Returns the settings without rules, or with rules that leave everything to the caller: then no round is passed on.
 fn settings(rules: bool) -> RelaySettings {
     if rules {
         approvals::settings(approvals::Fixed::default()).0
@@ -94,7 +94,7 @@ fn settings(rules: bool) -> RelaySettings {
     }
 }
 
-/// The settings with bounds that a few calls reach, or the usual ones.
+/// Returns the settings with limits that a few calls reach, or the usual ones.
 fn bounded(settings: RelaySettings, is_tight: bool) -> RelaySettings {
     if !is_tight {
         return settings;
@@ -107,7 +107,7 @@ fn bounded(settings: RelaySettings, is_tight: bool) -> RelaySettings {
     }
 }
 
-/// Checks the count of open requests, when nothing is under way.
+/// Checks the count of open requests when nothing is pending.
 fn counted(world: &World) {
     let (requests, bytes) = world.relay.calls.budget().taken();
     assert_eq!(requests, world.relay.open().0);
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     /// Every request of the client ends at most once and, when the world comes to rest, exactly once unless it was
-    /// cancelled; no answer is delivered twice; nothing is asked in an undeclared mode (the client model sees to it).
+    /// cancelled; no answer is delivered twice; nothing is asked in an undeclared mode (checked by the client model).
     #[test]
     fn nothing_is_lost_or_said_twice(
         client in prop::sample::select(Revision::ALL.to_vec()),
@@ -162,7 +162,8 @@ proptest! {
         world.people = Some(Action::Accept);
         world.settle();
         counted(&world);
-        // An answer may wait for a call that was given up, or that was refused when it was made again, for nothing else.
+        // An answer may remain undelivered only for a call that was cancelled, or that was refused when it was
+        // repeated.
         if cancelled.is_empty() && !died && !is_tight {
             prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that went nowhere");
             let withdrawn = world.server.refusals.iter().find(|why| why.contains("withdrawn"));
@@ -183,8 +184,8 @@ proptest! {
         prop_assert!(reached <= delivered, "the server saw {} answers, the record knows of {}", reached, delivered);
     }
 
-    /// Killed at any point and started again, the gateway delivers every answer that a person gave, once, to the same
-    /// call made again.
+    /// Killed at any point and started again, the gateway delivers every answer of a person once, to the same call made
+    /// again.
     #[test]
     fn what_was_answered_outlives_the_gateway(
         client in prop::sample::select(Revision::ALL.to_vec()),
@@ -213,13 +214,13 @@ proptest! {
             }
         }
         world.restart(settings(rules));
-        // What a client answered on a connection that died with the gateway may be forgotten; nothing else is.
+        // Only an answer of a client on a connection that ended with the gateway may be lost.
         let given: Vec<String> = world.undelivered().into_iter().map(str::to_owned).collect();
         for record in &given {
             prop_assert_eq!(world.store[record].deliveries, 0, "{} was delivered before its call was made again", record);
         }
         world.people = Some(Action::Accept);
-        // Each call asks again what some call asked before, so as many calls find every answer.
+        // Each call asks the same question as an earlier call, so an equal number of calls finds every answer.
         for _ in 0..2 * (8 + MANY) {
             world.call();
             world.settle();

@@ -1,4 +1,5 @@
-//! The work that one event makes does not grow with all that is open, and a flood of questions makes no more than its limit.
+//! The work of one event does not grow with the number of open items, and a flood of questions causes no more work than
+//! its limit.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use crate::decisions::{
 };
 use crate::{RelaySettings, Timestamp};
 
-/// Rules that refuse every question in a call of `never`, and count how often they are asked.
+/// Rules that refuse every question in a call of `never`, and count their evaluations.
 #[derive(Debug, Default)]
 struct Counting {
     /// `true` if a rule reads arguments.
@@ -79,7 +80,7 @@ impl Counting {
     }
 }
 
-/// The number of questions in a minute.
+/// The number of questions per minute.
 const LIMIT: u8 = 5;
 
 fn session(reads_arguments: bool) -> (World, Arc<Counting>) {
@@ -128,7 +129,7 @@ fn call_with_token(world: &mut World, id: u64, token: &str) {
     world.client_sends(&frame.to_string());
 }
 
-/// The number of names under which calls are found.
+/// Returns the number of names under which calls are found.
 fn names(world: &World) -> usize {
     world.relay.calls.names()
 }
@@ -143,7 +144,7 @@ fn the_names_of_a_call_are_forgotten_with_it() {
     for id in 100..150 {
         call_with_token(&mut world, id, &format!("token {id}"));
     }
-    // Those of the calls, their tokens, and the stream of the session.
+    // The names of the calls and of their tokens, and the session's stream.
     assert_eq!(names(&world), 50 + 50 + 1);
     for id in 100..149 {
         cancel(&mut world, id);
@@ -185,7 +186,7 @@ fn a_cancelled_id_is_the_last_call_of_that_id_and_progress_finds_its_own() {
         cancel(&mut world, 100);
         let told = read(&world.to_server.pop_back().unwrap());
         assert_eq!(&told["params"]["requestId"], id);
-        // The call is over: nobody gets its progress.
+        // The call has ended, so its progress is dropped.
         world.to_client.clear();
     }
     assert_eq!(names(&world), 0);
@@ -217,7 +218,7 @@ fn a_question_that_any_of_many_calls_may_have_asked_is_judged_once_for_calls_tha
     call(&mut world, 400, "write");
     server_asks(&mut world, 1);
     assert_eq!(rules.plans(), 2);
-    // Beyond the limit, none is judged.
+    // Questions beyond the limit are not evaluated.
     for id in 2..30 {
         server_asks(&mut world, id);
     }
@@ -229,7 +230,7 @@ fn a_question_that_any_of_many_calls_may_have_asked_is_judged_once_for_calls_tha
 fn nobody_is_asked_where_too_many_calls_differ_of_which_each_may_have_asked() {
     for (calls, is_asked) in [(256, true), (257, false)] {
         let (mut world, rules) = session(true);
-        // One that has ended here does not count: those are bounded by themselves.
+        // A question that has ended here does not count: ended questions have a limit of their own.
         call(&mut world, 99, "read");
         cancel(&mut world, 99);
         for id in 0..calls {

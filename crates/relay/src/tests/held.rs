@@ -1,4 +1,5 @@
-//! A call that waits for a person: kept alive, handed back, resumed; withdrawn when nobody wants it.
+//! A call that waits for a person: kept alive, handed back, resumed; its question withdrawn when it is no longer
+//! needed.
 
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ fn past_the_hold_the_call_is_handed_back_and_resumes_when_made_again() {
             "{}",
             world.client.text()
         );
-        // CallSummary again finds the same question; answering ends the call.
+        // A repeated call finds the same question; its answer ends the call.
         world.call();
         world.settle();
         assert_eq!(world.store.len(), 1, "{client} {server}: asked twice");
@@ -234,7 +235,7 @@ fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
     let revision = Revision::V2025_11_25;
     let mut world = World::new(revision, Capability::FORM, revision, Asks::Form).opened();
     let id = world.call();
-    // The question is in the client's dialog, and another call is at work.
+    // The question is in the client's dialog, and another call is running.
     while world.to_client.is_empty() {
         world.step(0);
     }
@@ -304,7 +305,7 @@ fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
     assert_eq!(world.relay.open(), (0, 0));
 }
 
-/// A result without `structuredContent` breaks clients that know an output schema of the tool: an error result does not.
+/// A result without `structuredContent` breaks clients that know the tool's output schema; an error result does not.
 #[test]
 fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema() {
     for (tools, is_error) in [

@@ -1,5 +1,6 @@
-//! Rounds of a server of 2026-07-28 that the gateway holds for a client of 2026-07-28: under rules, and where the client may not answer.
-//! A retry answers what was asked under its state and no more, is good for one run, and is judged by the rules in force.
+//! Rounds of a server of 2026-07-28 that the gateway holds for a client of 2026-07-28: under rules, and if the client
+//! may not answer. A retry answers only the questions of its state, is valid for one run, and is judged by the present
+//! rules.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ use crate::{Audience, RelaySettings};
 
 const ROUNDS: Revision = Revision::V2026_07_28;
 
-/// An open session in which the test itself speaks for the client, the server and people.
+/// Returns an open session in which the test plays the client, the server and people.
 fn session(settings: RelaySettings) -> World {
     let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
     world.people = None;
@@ -24,7 +25,7 @@ fn session(settings: RelaySettings) -> World {
     world
 }
 
-/// The settings under which no round is passed on, with what a later question is given to.
+/// Returns the settings under which no round is passed on.
 fn holding() -> [RelaySettings; 2] {
     [
         RelaySettings {
@@ -45,7 +46,7 @@ fn approving(admission: Admission) -> (RelaySettings, Arc<Fixed>) {
     })
 }
 
-/// A call of this tool by a client that has declared roots.
+/// Returns a call of this tool by a client that has declared roots.
 fn call(world: &World, id: u64, tool: &str) -> Value {
     let mut meta = world.client.meta();
     meta["io.modelcontextprotocol/clientCapabilities"]["roots"] = json!({});
@@ -53,7 +54,7 @@ fn call(world: &World, id: u64, tool: &str) -> Value {
         "params": {"name": tool, "arguments": {"n": 1}, "_meta": meta}})
 }
 
-/// The client sends a request; returns what the server gets of it.
+/// The client sends a request. Returns the server's view of it.
 fn sends(world: &mut World, frame: &Value) -> Option<Value> {
     world.to_server.clear();
     world.to_client.clear();
@@ -79,7 +80,7 @@ fn question() -> Value {
     json!({"method": "elicitation/create", "params": params})
 }
 
-/// The server answers the request that it got last with a round.
+/// The server responds to its last request with a round.
 fn asks(world: &mut World, request: &Value, state: &str, requests: &Value) {
     let result =
         json!({"resultType": "input_required", "requestState": state, "inputRequests": requests});
@@ -94,7 +95,7 @@ fn completes(world: &mut World, request: &Value) {
     world.server_sends(&frame.to_string());
 }
 
-/// The call once more under the state that the client was told, with these answers.
+/// Returns the repeated call with the state that the client got, and these answers.
 fn retry(call: &Value, told: &Value, id: u64, responses: &Value) -> Value {
     let mut retry = call.clone();
     retry["id"] = json!(id);
@@ -108,8 +109,8 @@ fn accept(name: &str) -> Value {
     json!({"action": "accept", "content": {"name": name}})
 }
 
-/// A call that waits for approval, is approved, and whose server asks its caller. Returns the call, the request that the server got and
-/// the round that the client got.
+/// Makes a call that waits for approval and is approved, and whose server asks its caller. Returns the call, the
+/// request that the server got and the round that the client got.
 fn approved_and_asked(world: &mut World) -> (Value, Value, Value) {
     let call = call(world, 11, "delete");
     assert_eq!(sends(world, &call), None, "people are asked first");
@@ -138,7 +139,7 @@ fn a_retry_answers_what_was_asked_and_nothing_that_is_asked_later() {
     for (at, settings) in holding().into_iter().enumerate() {
         for (requests, answers) in &first {
             let mut world = session(settings.clone());
-            // Under rules the first round is the caller's, and with the inbox only roots are.
+            // Under rules the first round is the caller's; with the inbox, only roots are.
             let (tool, is_callers) = ("read", at == 0 || requests["roots"].is_object());
             let call = call(&world, 11, tool);
             let request = sends(&mut world, &call).expect("the call");
@@ -180,7 +181,7 @@ fn a_round_of_roots_alone_is_no_way_past_the_people_of_a_rule() {
     );
     asks(&mut world, &again, "s2", &json!({"sure": question()}));
     assert_eq!(world.open_to_people().len(), 1, "its people are asked");
-    // The state was used, and is no way to answer now.
+    // The state was used, and can no longer carry an answer.
     let used = retry(&call, &round, 13, &answers);
     assert_eq!(sends(&mut world, &used), None);
     assert_eq!(told(&mut world)["error"]["code"], -32602);
@@ -440,8 +441,8 @@ fn several_questions_of_a_round_are_answered_in_parts() {
     assert_eq!(again["params"]["inputResponses"], all);
 }
 
-/// Without rules a round is passed on, and a gateway that does not know it passes its retry on: another one of the same record, or the
-/// same after a restart.
+/// Without rules, a round is passed on, and a gateway that does not know it passes its retry on: another gateway on the
+/// same record, or the same one after a restart.
 #[test]
 fn a_retry_of_a_round_that_was_passed_on_goes_on_wherever_it_comes() {
     let mut world = session(RelaySettings::default());

@@ -1,4 +1,4 @@
-//! Ids that a peer chooses like those of the gateway's own, or of another request: nothing is answered in the place of another.
+//! Ids of a peer that equal the gateway's own or another request's: no request gets the response to another.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::world::{Asks, World};
 use crate::{AskedVia, RelaySettings, StreamId};
 
 const PUSHED: Revision = Revision::V2025_11_25;
-/// Ids that mean the first ones that the gateway could make up.
+/// Ids that equal the first ones that the gateway could choose.
 const LIKE_OWN: [&str; 4] = [
     r#""mcp-\u0065licit.1""#,
     r#""\u006dcp-elicit.2""#,
@@ -18,7 +18,7 @@ const LIKE_OWN: [&str; 4] = [
     r#""mcp-elicit.4""#,
 ];
 
-/// An open session in which the test itself speaks for the client and the server.
+/// Returns an open session in which the test plays the client and the server.
 fn session(settings: RelaySettings) -> World {
     let mut world = World::with(settings, PUSHED, Capability::BOTH, PUSHED, Asks::Nothing).opened();
     world.people = None;
@@ -59,7 +59,7 @@ fn a_call_whose_id_is_like_the_gateways_own_is_not_ended_by_another_nor_its_ques
         };
         let mut world = session(settings);
         world.client_sends(&call(id, "deploy", "{}"));
-        // All but the first of these get ids of the gateway's own.
+        // All but the first of these get the gateway's own ids.
         for _ in 0..8 {
             world.client_sends(&call("5", "read", "{}"));
         }
@@ -154,7 +154,7 @@ fn the_id_of_an_opening_that_may_still_be_answered_is_no_calls() {
     let open = world.client.open();
     world.client_sends(&open);
     let discover: Value = serde_json::from_str(&world.to_server.pop_front().unwrap()).unwrap();
-    // It is slow, so that it is asked the other way too.
+    // It is slow, so the gateway asks it in the other way too.
     world.pass_time(std::time::Duration::from_secs(4));
     let initialize = world.to_server.pop_front().unwrap();
     for answer in world.server.receive(&initialize) {
@@ -173,7 +173,7 @@ fn the_id_of_an_opening_that_may_still_be_answered_is_no_calls() {
     assert!(world.to_client.is_empty(), "the call is still at work");
 }
 
-/// A client's answer would be taken for that of another question.
+/// A client's answer would otherwise be taken for that of another question.
 #[test]
 fn a_servers_id_that_is_like_the_gateways_own_is_another_at_the_client() {
     for id in LIKE_OWN {
@@ -241,7 +241,7 @@ fn a_server_takes_back_its_own_request_and_no_other() {
     assert_eq!(world.to_client[0].0, StreamId::SESSION);
 }
 
-/// The dialog was shown again under an id of the gateway's own, which the server does not know.
+/// The dialog was shown again under the gateway's own id, which the server does not know.
 #[test]
 fn a_client_that_fails_at_the_second_dialog_fails_under_the_servers_id() {
     let mut world = session(RelaySettings::default());

@@ -1,4 +1,4 @@
-//! Rounds of which one part is the caller's to answer and another is other people's, and what no round may ask for.
+//! Rounds of which one part is for the caller and another for other people, and requests that no round may contain.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::RelaySettings;
 
 const ROUNDS: Revision = Revision::V2026_07_28;
 
-/// Rules that give the question `Where?` to people; all else is the caller's.
+/// Returns rules that give the question `Where?` to people; the caller gets all others.
 fn rules() -> RelaySettings {
     let fixed = Fixed {
         people_for: Some("Where?"),
@@ -20,7 +20,7 @@ fn rules() -> RelaySettings {
     settings(fixed).0
 }
 
-/// A session under rules in which the test itself speaks for the client, the server and people.
+/// Returns a session under rules in which the test plays the client, the server and people.
 fn session() -> World {
     let mut world = World::with(rules(), ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
     world.people = None;
@@ -58,7 +58,7 @@ fn question(message: &str) -> Value {
     json!({"method": "elicitation/create", "params": params})
 }
 
-/// The client calls, and the server answers with a round of this.
+/// The client calls, and the server responds with a round of these requests.
 fn asked(world: &mut World, requests: &Value) -> Value {
     let call = call(world);
     sends(world, &call);
@@ -83,7 +83,7 @@ fn accept(name: &Value) -> Value {
     json!({"action": "accept", "content": {"name": name}})
 }
 
-/// The keys of what a client is asked in a round.
+/// Returns the keys of the questions of a round.
 fn keys(round: &Value) -> Vec<String> {
     let asked = round["result"]["inputRequests"].as_object();
     asked.map_or_else(Vec::new, |asked| asked.keys().cloned().collect())
@@ -132,7 +132,7 @@ fn a_retry_is_asked_again_only_in_what_it_declares() {
             (&json!(id), &json!(-32021))
         );
     }
-    // The round is as it was, and one that answers it is not asked anything.
+    // The round is unchanged, and a call that answers it is not asked again.
     sends(&mut world, &silent(14, &right));
     let made_again = sent(&mut world).expect("the call is made again");
     assert_eq!(made_again["params"]["inputResponses"], right);

@@ -1,4 +1,4 @@
-//! Rounds that go to a client of the rounds era as the server wrote them, and what their retries bring.
+//! Rounds that reach a client of the rounds era as the server wrote them, and the results of their retries.
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn world() -> World {
     World::new(ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened()
 }
 
-/// A question, under the state that the server gives to every call.
+/// Returns a question, under the state that the server gives to every call.
 fn required(id: &Value) -> String {
     let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
         "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}});
@@ -20,7 +20,8 @@ fn required(id: &Value) -> String {
     .to_string()
 }
 
-/// A call with this argument, which the server answers with a question, and the state that the client is given.
+/// Makes a call with this argument, to which the server responds with a question. Returns the state that the client
+/// got.
 fn asked(world: &mut World, argument: u64) -> Value {
     let mut call: Value = serde_json::from_str(&world.client.call().1).unwrap();
     call["params"]["arguments"] = json!({"n": argument});
@@ -124,7 +125,7 @@ fn a_call_under_the_id_of_one_whose_question_is_being_written_is_answered() {
     let call: Value = serde_json::from_str(&world.client.call().1).unwrap();
     world.client_sends(&call.to_string());
     world.server_sends(&required(&call["id"]));
-    // The question is not written yet when another client comes.
+    // The question is not written yet when another client calls.
     let mut other = call.clone();
     other["params"]["arguments"] = json!({"n": 2});
     world.to_server.clear();

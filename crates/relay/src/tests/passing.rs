@@ -1,4 +1,4 @@
-//! Tests of frames without elicitation, which pass as they are.
+//! Tests of frames without elicitation, which pass unchanged.
 
 use serde_json::json;
 
@@ -153,15 +153,15 @@ fn a_client_that_comes_before_any_opening_is_let_through() {
     ));
 }
 
-/// Returns what the world has on its way to one side, as JSON.
+/// Returns the frames on their way to one side, as JSON.
 fn on_the_way<'f>(frames: impl Iterator<Item = &'f String>) -> Vec<serde_json::Value> {
     frames
         .map(|frame| serde_json::from_str(frame).unwrap())
         .collect()
 }
 
-/// Sampling is not a question: a rounds server's request for it is pushed to a pushed client, and its answer goes back in the
-/// retry, beside nothing else.
+/// Sampling is not a question: a rounds server's request for it is pushed to a pushed client, and its answer is the
+/// only one in the retry.
 #[test]
 fn sampling_in_a_round_is_pushed_to_a_pushed_client() {
     let client = Revision::V2025_11_25;
@@ -197,7 +197,7 @@ fn sampling_in_a_round_is_pushed_to_a_pushed_client() {
     assert!(world.store.is_empty(), "sampling is nobody's question");
 }
 
-/// A pushed server's sampling cannot reach a client of the rounds era, and the server is told so at once.
+/// A pushed server's sampling cannot reach a client of the rounds era, and the server gets an error immediately.
 #[test]
 fn sampling_that_cannot_be_bridged_is_refused() {
     let server = Revision::V2025_11_25;
@@ -218,8 +218,8 @@ fn sampling_that_cannot_be_bridged_is_refused() {
     );
 }
 
-/// Capabilities that cannot be bridged are not declared: a session that the gateway opens for a client of the rounds era has no
-/// sampling and no roots, whatever that client can do in rounds.
+/// Capabilities that cannot be bridged are not declared: a session that the gateway opens for a client of the rounds
+/// era has no sampling and no roots, whatever the client supports in rounds.
 #[test]
 fn a_session_declares_no_more_than_reaches_the_client() {
     let mut relay = crate::Relay::new(crate::RelaySettings::default(), super::world::seal());
@@ -250,8 +250,8 @@ fn a_session_declares_no_more_than_reaches_the_client() {
     );
 }
 
-/// A round that asks a person and wants sampling, of a client that can only sample: people are asked, and the client is
-/// sent its part once somebody has answered.
+/// A round asks a person and requests sampling, of a client that supports only sampling: people are asked, and the
+/// client gets its part after a person has answered.
 #[test]
 fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
     let revision = Revision::V2026_07_28;

@@ -9,7 +9,7 @@ use crate::{Relay, RelaySettings, StateSeal};
 const ROUNDS: Revision = Revision::V2026_07_28;
 const PUSHED: Revision = Revision::V2025_11_25;
 
-/// A call of a rounds client that the server has asked in, and what the client was told.
+/// Makes a call of a rounds client in which the server asks. Returns the session, the call and the client's response.
 fn asked(server: Revision) -> (World, Value, Value) {
     let mut world = World::new(ROUNDS, Capability::BOTH, server, Asks::Form).opened();
     let call = call(&mut world);
@@ -23,7 +23,7 @@ fn call(world: &mut World) -> Value {
     serde_json::from_str(&frame).unwrap()
 }
 
-/// Returns what the client is told next, which it does not take in.
+/// Returns the next response to the client, which the client model does not process.
 fn told(world: &mut World) -> Value {
     loop {
         if let Some(event) = world.events.pop_front() {
@@ -128,7 +128,7 @@ fn a_tampered_moved_or_foreign_state_is_refused_and_reaches_nobody() {
             );
             assert_eq!(world.server.seen.len(), seen, "{server} {number}");
             assert!(world.to_server.is_empty(), "{server} {number}");
-            // The state itself is as good as before.
+            // The state itself is still valid.
             let answer = sent(&mut world, &retry(&call, &told, 51, &ada()));
             let text = &answer["result"]["content"][0]["text"];
             assert_eq!(text, "accept:Ada", "{server} {number}: {answer}");
@@ -176,7 +176,7 @@ fn a_state_expires_and_counts_once() {
     }
 }
 
-/// The gateway and the server are started anew; the client's person answers afterwards.
+/// The gateway and the server are restarted; the client's person answers afterwards.
 #[test]
 fn a_state_outlives_the_gateway() {
     for server in [PUSHED, ROUNDS] {
@@ -192,7 +192,7 @@ fn a_state_outlives_the_gateway() {
     }
 }
 
-/// An answer counts for the question that it was given to, and for no other of the same words.
+/// An answer is for its own question, and for no other with the same text.
 #[test]
 fn an_answer_of_before_a_restart_is_not_taken_for_a_later_question() {
     let (mut world, call, told) = asked(PUSHED);
@@ -204,7 +204,7 @@ fn an_answer_of_before_a_restart_is_not_taken_for_a_later_question() {
     assert_eq!(world.server.answers.len(), 1);
 }
 
-/// A framework that makes the call again from its first round finds the question that waits, under the same key.
+/// A framework that repeats the call from its first round finds the waiting question, under the same key.
 #[test]
 fn a_call_made_again_from_its_first_round_adopts_its_question() {
     let (mut world, first, asked) = asked(PUSHED);
@@ -249,7 +249,7 @@ fn a_client_that_cannot_be_asked_does_not_adopt_the_question_of_one_that_can() {
     assert_eq!(world.store.len(), 1);
 }
 
-/// The same words asked twice in one call are two questions, and each has a key of its own that stays.
+/// The same text asked twice in one call gives two questions, each with a stable key of its own.
 #[test]
 fn the_same_question_asked_twice_has_two_keys() {
     let keys = |world: &mut World| {
@@ -263,7 +263,8 @@ fn the_same_question_asked_twice_has_two_keys() {
     assert_eq!(one, two);
 }
 
-/// A framework that goes on by making the call again from its first round repeats what it answered, and is asked the rest.
+/// A framework that continues by repeating the call from its first round repeats its answers, and gets the remaining
+/// questions.
 #[test]
 fn a_call_made_again_repeats_the_rounds_that_were_answered() {
     let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::TwoInSequence).opened();
@@ -295,7 +296,7 @@ fn a_call_made_again_repeats_the_rounds_that_were_answered() {
     assert_eq!(world.relay.open(), (0, 0));
 }
 
-/// Another answer to a repeated round is not taken for the one that the server has.
+/// A different answer to a repeated round is not taken for the one that the server has.
 #[test]
 fn another_answer_to_a_repeated_round_is_not_the_one_that_was_given() {
     let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::TwoInSequence).opened();

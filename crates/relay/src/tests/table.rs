@@ -1,4 +1,4 @@
-//! The whole table: client revision, server revision, capability and what is asked. Every cell ends with the answer.
+//! The whole table: client revision, server revision, capability and kind of question. Every cell ends with the answer.
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn cells() -> impl Iterator<Item = (Revision, Revision, Capability, Asks)> {
     })
 }
 
-/// Returns what a server of this revision can ask at all.
+/// Returns `true` if a server of this revision can ask in this way.
 fn can_ask(server: Revision, asks: Asks) -> bool {
     match asks {
         Asks::Url => server > Revision::V2025_06_18,
@@ -63,7 +63,7 @@ fn every_cell_ends_with_the_persons_answer() {
             Asks::Nothing => 0,
             Asks::Form | Asks::Url => 1,
             Asks::TwoInSequence | Asks::TwoAtOnce => 2,
-            // The client that may have the error as it is visits by itself.
+            // A client that supports the error visits by itself.
             Asks::Visit => usize::from(
                 !(client < Revision::V2026_07_28
                     && client > Revision::V2025_06_18
@@ -120,7 +120,7 @@ fn the_gateway_declares_what_the_client_lacks() {
     }
 }
 
-/// A program that takes its time to start answers both questions about its era, late. What it says first counts.
+/// A program that starts slowly answers both questions about its era, late. Its first response counts.
 #[test]
 fn a_server_that_starts_slowly_is_not_misjudged() {
     let probe = super::super::RelaySettings::default().probe;

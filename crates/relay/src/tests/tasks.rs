@@ -1,5 +1,5 @@
-//! Calls that become tasks (tasks extension of 2026-07-28): the client answers their questions with `tasks/update`, and only those that
-//! no rule gives to others, or refuses.
+//! Calls that become tasks (tasks extension of 2026-07-28): the client answers their questions with `tasks/update`, but
+//! only those that no rule refuses or gives to other people.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{RelaySettings, TaskOwners};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
-/// An open session with rules by the tool's name, in which the test itself speaks for the client and the server.
+/// Returns an open session with rules by the tool's name, in which the test plays the client and the server.
 fn session() -> (World, Arc<ByTool>) {
     let rules = Arc::new(ByTool::default());
     let settings = RelaySettings {
@@ -31,7 +31,7 @@ fn session() -> (World, Arc<ByTool>) {
     (world, rules)
 }
 
-/// The client sends a request; returns what reaches the server of it.
+/// The client sends a request. Returns the server's view of it.
 fn request(world: &mut World, id: u64, method: &str, mut params: Value) -> Option<Value> {
     params["_meta"] = world.client.meta();
     world.to_server.clear();
@@ -42,7 +42,7 @@ fn request(world: &mut World, id: u64, method: &str, mut params: Value) -> Optio
     Some(serde_json::from_str(&sent).unwrap())
 }
 
-/// The server answers a request; returns what the client is told.
+/// The server responds to a request. Returns the client's view of it.
 fn answers(world: &mut World, id: u64, result: &Value) -> Value {
     world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
     told(world)
@@ -53,7 +53,7 @@ fn told(world: &mut World) -> Value {
     serde_json::from_str(&frame).unwrap()
 }
 
-/// The status of a task that asks.
+/// Returns the status of a task that asks.
 fn status(task: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params = json!({"mode": "form", "message": "Where?", "requestedSchema": schema});
@@ -61,7 +61,7 @@ fn status(task: &str) -> Value {
         "inputRequests": {"who": {"method": "elicitation/create", "params": params}}})
 }
 
-/// A call of this tool became this task.
+/// Makes a call of this tool become this task.
 fn becomes_task(world: &mut World, id: u64, tool: &str, task: &str) {
     request(
         world,
@@ -108,7 +108,7 @@ fn a_task_tells_its_questions_in_no_other_way() {
         json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": status("t-1")});
     world.server_sends(&notice.to_string());
     assert!(world.to_client.is_empty(), "{:?}", world.to_client);
-    // The response that begins a task may hold them already.
+    // The response that starts a task may contain them already.
     request(&mut world, 12, "tools/call", json!({"name": "deploy"}));
     let mut begun = status("t-2");
     begun["resultType"] = json!("task");
@@ -141,7 +141,7 @@ fn the_caller_answers_the_questions_of_a_task_that_are_its_own_and_those_alone()
     assert_eq!(sent["params"]["inputResponses"]["who"]["action"], "accept");
 }
 
-/// A session of this caller with a server that cannot tell callers apart.
+/// Returns a session of this caller with a server that cannot distinguish callers.
 fn session_of(caller: &str, owners: &TaskOwners, revision: Revision) -> World {
     let settings = RelaySettings {
         task_owners: owners.clone(),

@@ -1,4 +1,4 @@
-//! The project's transcripts, both sides played, with a relay between: each side hears what the other said.
+//! The project's transcripts, with both sides played and a relay between them: each side gets the other's messages.
 
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_testkit::transcript::{Event, Side, Transcript, folder};
@@ -8,7 +8,7 @@ use super::world::{Asks, World};
 use crate::frame_edit::OWN;
 use crate::{Audience, RelaySettings};
 
-/// Transcripts in which the gateway has a part of its own, and which.
+/// The transcripts in which the gateway has a part of its own, with that part.
 const ITS_OWN_PART: [(&str, &str); 10] = [
     ("2025-06-18/illegal-form", "it refuses the form itself"),
     (
@@ -43,7 +43,7 @@ const ITS_OWN_PART: [(&str, &str); 10] = [
     ("2026-07-28/wrong-answer", "it refuses the answer itself"),
 ];
 
-/// A world whose two sides say only what a test says, where no person answers.
+/// Returns a world whose two sides send only the test's messages, and in which no person answers.
 fn world(revision: Revision) -> World {
     let settings = RelaySettings {
         answer_with: Audience::Client,
@@ -60,7 +60,7 @@ fn world(revision: Revision) -> World {
     world
 }
 
-/// The record does its work, and the server answers what the gateway asks it by itself.
+/// Runs the record, and lets the server answer the gateway's own requests.
 fn run(world: &mut World) {
     loop {
         if let Some(event) = world.events.pop_front() {
@@ -88,7 +88,7 @@ fn read(frame: &str) -> Value {
     serde_json::from_str(frame).unwrap()
 }
 
-/// Returns what came out where this went in; a question that was taken back is told without the reason.
+/// Checks that the relay's output matches its input; a withdrawn question is compared without the reason.
 fn same(said: &Value, heard: Option<&str>) -> Result<(), String> {
     let mut heard = heard.map_or(Value::Null, read);
     let mut said = said.clone();
@@ -105,7 +105,7 @@ fn same(said: &Value, heard: Option<&str>) -> Result<(), String> {
     Err(format!("said  {said}\nheard {heard}"))
 }
 
-/// Returns what a client heard of a round, where the state is the gateway's with the server's inside: the server's in its place.
+/// Returns a round as the client got it, with the server's state in place of the gateway's, which contains it.
 fn unwrapped(
     said: &Value,
     heard: Option<String>,
@@ -121,7 +121,7 @@ fn unwrapped(
     Some(heard.to_string())
 }
 
-/// The server is asked for its newest revision, whatever the client's is: the opening at the client's.
+/// Returns the opening at the client's revision: the server is always asked for its newest revision.
 fn at_its_revision(said: &Value, heard: &str) -> String {
     let mut heard = read(heard);
     if heard["method"] == "initialize" {
@@ -139,7 +139,7 @@ fn played(transcript: &Transcript) -> Result<(), String> {
             continue;
         };
         let heard = if side == Side::Client {
-            // The client brings back what it was given.
+            // The client returns the state that it got.
             let mut sent = pattern.clone();
             let known = states
                 .iter()
@@ -184,8 +184,8 @@ fn each_side_hears_what_the_other_said() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// The same conversation with the one difference that the table names: the client's retry brings the gateway's state, and
-/// the server sees none.
+/// The same conversation with the one difference that the table names: the client's retry has the gateway's state, and
+/// the server gets none.
 #[test]
 fn a_question_without_a_state_is_found_again_by_the_gateways_own() {
     let transcript = Transcript::read(&folder().join("2026-07-28/stateless-question.txt")).unwrap();
@@ -210,7 +210,7 @@ fn a_question_without_a_state_is_found_again_by_the_gateways_own() {
                 heard["params"]["inputResponses"],
                 pattern["params"]["inputResponses"]
             );
-            // Made again by the gateway, the call has an id of the gateway's.
+            // A call that the gateway repeats has an id of the gateway's.
             upstream = heard["id"].clone();
         } else {
             let id = std::mem::replace(&mut pattern["id"], upstream.clone());

@@ -1,4 +1,4 @@
-//! Calls that take turns with the server, so that each question is for certain one call's.
+//! Calls that take turns with the server, so that each question certainly belongs to one call.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::decisions::{
 };
 use crate::{CallKind, RelaySettings, Timestamp};
 
-/// An open session in which the test itself speaks for the client and the server; people are asked.
+/// Returns an open session in which the test plays the client and the server; people are asked.
 fn session() -> World {
     with_settings(RelaySettings::default())
 }
@@ -31,7 +31,7 @@ fn call(world: &mut World, id: u64, tool: &str) {
     world.client_sends(&frame.to_string());
 }
 
-/// The ids of the calls that reached the server since.
+/// Returns the ids of the calls that have reached the server since the last check.
 fn started(world: &mut World) -> Vec<u64> {
     let frames = world.to_server.drain(..);
     let frames = frames.map(|frame| serde_json::from_str::<Value>(&frame).unwrap());
@@ -41,7 +41,7 @@ fn started(world: &mut World) -> Vec<u64> {
         .collect()
 }
 
-/// The server asks; the question's record.
+/// The server asks. Returns the question's record.
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
@@ -67,7 +67,7 @@ fn answer(world: &mut World, record: &str) {
     world.run_record();
 }
 
-/// A call of this tool that asks and is answered.
+/// Makes a call of this tool that asks and is answered.
 fn seen_to_ask(world: &mut World, id: u64, tool: &str) {
     call(world, id, tool);
     let record = asks(world, id);
@@ -113,7 +113,7 @@ fn the_first_call_that_asks_has_its_turn_also_when_it_was_handed_back() {
     assert!(back, "handed back");
     call(&mut world, 12, "deploy");
     assert_eq!(started(&mut world), [11]);
-    // Answered, it may still ask again.
+    // The answered call may still ask again.
     answer(&mut world, &record);
     assert_eq!(started(&mut world), Vec::<u64>::new());
     let more = asks(&mut world, 1);
@@ -167,7 +167,7 @@ fn what_was_suspected_is_cleared_by_a_call_that_does_not_ask() {
     ends(&mut world, 11);
     ends(&mut world, 12);
     started(&mut world);
-    // Either may have asked: they take turns until one is seen not to.
+    // Either may have asked: they take turns until one is known not to ask.
     call(&mut world, 21, "read");
     call(&mut world, 22, "deploy");
     assert_eq!(started(&mut world), [21]);
@@ -254,7 +254,7 @@ fn a_rounds_client_has_one_call_with_a_pushed_server_and_the_next_can_go_elsewhe
     assert_eq!(started(&mut world), Vec::<u64>::new());
 }
 
-/// Rules that are others at some time.
+/// Rules that change at some time.
 #[derive(Debug)]
 struct Changing(Mutex<Admission>);
 
@@ -299,7 +299,8 @@ fn approve() -> Admission {
     }))
 }
 
-/// A session in which call 12 is with the server and call 13 waits for its turn, and the rules, which let both go on.
+/// Returns a session in which call 12 is with the server and call 13 waits for its turn, and the rules, which let both
+/// continue.
 fn one_waits() -> (World, Arc<Changing>) {
     let rules = Arc::new(Changing(Mutex::new(Admission::Free)));
     let mut world = with_settings(RelaySettings {
@@ -314,7 +315,7 @@ fn one_waits() -> (World, Arc<Changing>) {
     (world, rules)
 }
 
-/// The response to the request of this id.
+/// Returns the response to the request with this id.
 fn response(world: &mut World, id: u64) -> Value {
     let frames = world.to_client.drain(..);
     let frames = frames.map(|(_, frame)| serde_json::from_str::<Value>(&frame).unwrap());
@@ -374,7 +375,7 @@ fn an_approved_call_that_the_rules_refuse_by_the_time_its_turn_comes_is_not_made
     let open = world.open_to_people();
     answer(&mut world, &open[0]);
     assert_eq!(started(&mut world), Vec::<u64>::new(), "it waits");
-    // Who approved it is not asked again.
+    // The approver is not asked again.
     rules.set(Admission::Free);
     ends(&mut world, 12);
     assert_eq!(started(&mut world), [13]);
@@ -425,7 +426,7 @@ fn calls_that_wait_for_their_turn_are_bounded() {
     let words = error["message"].as_str().unwrap();
     assert!(words.contains("make it again when"), "{words}");
     assert_eq!(world.relay.open(), (3, 0));
-    // One that takes no turn is made at once.
+    // A call that takes no turn is made at once.
     call(&mut world, 16, "read");
     assert_eq!(started(&mut world), [16]);
     ends(&mut world, 12);
@@ -456,7 +457,7 @@ fn a_call_that_its_client_left_makes_room_for_one_that_is_waited_for() {
     ends(&mut world, 12);
     assert_eq!(started(&mut world), [14]);
     ends(&mut world, 14);
-    // It starts anew.
+    // It starts again.
     call(&mut world, 13, "deploy");
     assert_eq!(started(&mut world), [13]);
     ends(&mut world, 13);
@@ -487,7 +488,7 @@ fn a_queued_call_starts_when_only_a_question_is_waited_for() {
     let first = world.call();
     let second = world.call();
     assert_eq!(started(&mut world), [first]);
-    // Not `ask`, which was seen to ask by then.
+    // Not `ask`, which has been seen to ask by then.
     let meta = world.client.meta();
     let params = json!({"name": "read", "arguments": {}, "_meta": meta});
     let frame = json!({"jsonrpc": "2.0", "id": 90, "method": "tools/call", "params": params});

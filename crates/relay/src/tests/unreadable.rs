@@ -1,4 +1,5 @@
-//! Frames of a server that no rule can judge, since they cannot be read, or are read by some readers alone: they reach nobody.
+//! Frames of a server that no rule can judge, since they cannot be read, or only by some readers: they are not passed
+//! on.
 
 use mcp_elicit_core::wire::{Capability, Revision};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ const ROUNDS: Revision = Revision::V2026_07_28;
 /// The host of the links and the name of the field in the server's questions, which the client must not see.
 const SECRET: &str = "evil.example";
 
-/// Rules that give the question `Where?` to people; all else is the caller's.
+/// Returns rules that give the question `Where?` to people; the caller gets all others.
 fn rules() -> RelaySettings {
     let fixed = Fixed {
         people_for: Some("Where?"),
@@ -29,7 +30,8 @@ fn session(rules: RelaySettings, client: Revision, server: Revision) -> World {
     world
 }
 
-/// The client sends a request, the server this in place of a response: `ID` is its id. Returns the frames that reach the client.
+/// The client sends a request, and the server responds with this text, in which `ID` is the request's id. Returns the
+/// frames that reach the client.
 fn answered(world: &mut World, method: &str, response: &str) -> Vec<String> {
     let mut params = json!({"name": "read", "arguments": {}, "taskId": "t-1"});
     if world.client.revision == ROUNDS {
@@ -89,7 +91,7 @@ fn under_rules_a_response_that_some_reader_takes_for_a_question_ends_its_call() 
                 let mut world = session(rules(), client, server);
                 let told = answered(&mut world, method, response);
                 let [said] = told.as_slice() else {
-                    // The links can be read: they are put to the people of the rule.
+                    // The links can be read: the people of the rule get them.
                     assert_eq!(
                         world.open_to_people().len(),
                         1,
@@ -164,7 +166,8 @@ fn under_rules_nothing_that_may_ask_comes_beside_a_call() {
     }
 }
 
-/// The client opens a session and the server answers each opening with this. Returns the frames that reach the client.
+/// The client opens a session, and the server responds to each opening with this. Returns the frames that reach the
+/// client.
 fn opened(rules: RelaySettings, response: &str) -> Vec<String> {
     let mut world = World::with(rules, PUSHED, Capability::BOTH, PUSHED, Asks::Nothing);
     world.people = None;
@@ -235,7 +238,7 @@ fn under_rules_errors_of_careless_servers_reach_the_client() {
     }
 }
 
-/// Some readers end a line, or a frame, where others do not, or read what is no JSON.
+/// Some readers end a line or a frame where others do not, or accept text that is not JSON.
 #[test]
 fn under_rules_a_frame_of_the_client_that_is_not_json_goes_nowhere() {
     let call = r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"t"}}"#;
@@ -265,7 +268,7 @@ fn under_rules_a_frame_of_the_client_that_is_not_json_goes_nowhere() {
                 RelaySettings::default()
             };
             let mut world = session(rules, PUSHED, PUSHED);
-            // What the server waits for.
+            // The server's request, which waits for a response.
             world.server_sends(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
             world.to_client.clear();
             world.client_sends(frame);

@@ -1,4 +1,4 @@
-//! The world around a relay: peers as values, a record that counts deliveries, a clock that only this file moves.
+//! The world around a relay: peers as values, a record that counts deliveries, and a clock that only this file changes.
 
 mod client;
 mod record;
@@ -20,7 +20,7 @@ use server::Peer;
 
 pub(super) const ANSWER: &str = r#"{"name":"Ada","age":36}"#;
 
-/// The sealing of states that outlives a restart.
+/// Returns the seal of states that outlives a restart.
 pub(super) fn seal() -> StateSeal {
     StateSeal::new(&[7; 32], "server", "caller")
 }
@@ -33,9 +33,9 @@ pub(super) struct World {
     pub(super) store: HashMap<String, Kept>,
     pub(super) to_client: VecDeque<(StreamId, String)>,
     pub(super) to_server: VecDeque<String>,
-    /// Events of the record that wait, when it is slow.
+    /// Pending events of the record, if it is slow.
     pub(super) events: VecDeque<Event>,
-    /// The action with which the inbox answers at once, if it does.
+    /// The action with which people answer immediately, if they do.
     pub(super) people: Option<Action>,
     next_record: u64,
     pub(super) restarts: u32,
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Opens the session and runs it dry.
+    /// Opens the session and runs until nothing is pending.
     pub(super) fn opened(mut self) -> Self {
         let open = self.client.open();
         self.client_sends(&open);
@@ -85,7 +85,8 @@ impl World {
         self
     }
 
-    /// Returns an open session of 2025-11-25 whose client cannot ask, in which the test itself speaks for the server and people.
+    /// Returns an open session of 2025-11-25 whose client cannot be asked, in which the test plays the server and
+    /// people.
     pub(super) fn with_silent_server(settings: RelaySettings) -> Self {
         let revision = Revision::V2025_11_25;
         let mut world = Self::with(
@@ -168,7 +169,7 @@ impl World {
                 }
                 Effect::BeginDelivery { questions, records } => self.take(questions, &records),
                 Effect::End { record, .. } => self.end(&record),
-                // One session has no other to share calls with.
+                // A single session shares no calls with another.
                 Effect::FindCall { .. }
                 | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
@@ -194,8 +195,8 @@ impl World {
         }
     }
 
-    /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a
-    /// session and call again.
+    /// Kills the gateway and its server and starts them again. Only the record remains; callers must open a session and
+    /// call again.
     pub(super) fn restart(&mut self, settings: RelaySettings) {
         self.relay = Relay::new(settings, seal());
         self.to_client.clear();
@@ -209,7 +210,7 @@ impl World {
         self.settle();
     }
 
-    /// One thing that is under way happens; `false` when nothing is.
+    /// Performs one pending step. Returns `false` if there is none.
     pub(super) fn step(&mut self, which: usize) -> bool {
         let ways = [
             !self.to_client.is_empty(),
@@ -241,7 +242,7 @@ impl World {
         true
     }
 
-    /// Runs until nothing is under way; people answer what they are asked.
+    /// Runs until nothing is pending; people answer their questions.
     pub(super) fn settle(&mut self) {
         for _ in 0..10_000 {
             if self.step(0) {

@@ -1,4 +1,4 @@
-//! The one client, and how it reaches a server.
+//! The client, and the transports to a server.
 
 use std::fmt;
 use std::process::Stdio;
@@ -56,7 +56,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Answers every question alike, or none.
+/// Answers every question in the same way, or none.
 #[derive(Clone)]
 pub(crate) struct ScriptedUser {
     era: Era,
@@ -80,7 +80,7 @@ impl ScriptedUser {
         }
     }
 
-    /// Returns how many questions came so far.
+    /// Returns the number of questions so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -123,14 +123,14 @@ impl ClientHandler for ScriptedUser {
 
 type Client = RunningService<RoleClient, ScriptedUser>;
 
-/// A server's process and the client that talks to it. The process ends with it.
+/// A server's process and its client. The process ends on drop.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<Ends>);
 
 struct Ends {
     client: Client,
     server: Server,
-    /// The program in between, which ends with it.
+    /// The program in between, which ends on drop.
     _between: Option<Between>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) async fn connect_as(
     }
 }
 
-/// The same with this program between.
+/// The same with this program in between.
 pub(crate) async fn connect_through(
     middle: Middle<'_>,
     server: &Program,
@@ -199,7 +199,7 @@ async fn spawn(person: ScriptedUser, program: &Program) -> (Client, Child) {
 }
 
 async fn reach(person: ScriptedUser, url: &str) -> Client {
-    // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+    // If reqwest is built with the whole workspace, it supports TLS and requires a provider, even for plain HTTP.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
     let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
     let lifecycle = person.lifecycle();
@@ -216,7 +216,7 @@ impl Connection {
         }))
     }
 
-    /// Calls the tool that asks this many questions.
+    /// Calls the tool that asks this number of questions.
     pub(crate) async fn call(&self, questions: u32) {
         let result = self
             .0
@@ -227,14 +227,14 @@ impl Connection {
         assert_ne!(result.is_error, Some(true), "{result:?}");
     }
 
-    /// Calls it, and does not answer in rounds.
+    /// Calls the tool, and does not answer in rounds.
     pub(crate) async fn call_once(&self) {
         let response = self.0.client.call_tool_once(request(1)).await;
         let response = response.expect("the call succeeds");
         assert!(matches!(response, CallToolResponse::InputRequired(_)));
     }
 
-    /// Resident memory of the server's process in bytes, where the system tells.
+    /// Returns the resident memory of the server's process in bytes, if the system reports it.
     pub(crate) fn resident(&self) -> f64 {
         let id = match &self.0.server {
             Server::Child(child) => child.id().unwrap_or_default(),
@@ -247,7 +247,7 @@ impl Connection {
     }
 }
 
-/// Other SDKs have the tool for one question under the same name.
+/// Returns the request. Other SDKs have the tool for one question under the same name.
 fn request(questions: u32) -> CallToolRequestParams {
     if questions == 1 {
         return CallToolRequestParams::new("contact");

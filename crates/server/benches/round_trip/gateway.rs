@@ -1,4 +1,4 @@
-//! The same round trip with a gateway between: what a question that the client answers costs more.
+//! The same round trip with a gateway in between: the additional cost of a question that the client answers.
 
 use mcp_elicit_testkit::peers::{Listening, Program, free_port};
 use tempfile::TempDir;
@@ -7,16 +7,16 @@ use crate::client::{Era, Transport, connect, connect_through};
 use crate::measure::{self, Effort};
 use crate::{others, server};
 
-/// A program that stands between client and server.
+/// A program between client and server.
 #[derive(Clone, Copy)]
 pub(crate) enum Middle<'a> {
-    /// A gateway, as anybody would run it but for the limits on questions.
+    /// A gateway with its usual settings, except for the limits on questions.
     Gateway(&'a str),
-    /// The byte relay of `mcp-elicit-speed`, which knows nothing of messages: what any gateway costs at least.
+    /// The byte relay of `mcp-elicit-speed`, which does not parse messages: the lower limit of any gateway's cost.
     Relay(&'a str),
 }
 
-/// A program that runs in between, if it was started here, and what it writes to. Both end with it.
+/// The program in between, if it was started here, and its state folder. Both end on drop.
 pub(crate) struct Between {
     _running: Option<Listening>,
     _state: TempDir,
@@ -35,7 +35,7 @@ impl Middle<'_> {
         (state, program)
     }
 
-    /// In front of a server on stdio, for the client to start.
+    /// Puts the program in front of a server on stdio, for the client to start.
     pub(crate) fn before(self, server: &Program) -> (Between, Program) {
         let (state, program) = self.program();
         let program = match self {
@@ -49,7 +49,7 @@ impl Middle<'_> {
         (between, program.with(server.argv()))
     }
 
-    /// In front of a server that listens; where it listens itself.
+    /// Puts the program in front of a server that listens. Returns the URL at which the program listens.
     pub(crate) fn listening_before(self, server: &Listening) -> (Between, String) {
         let (state, program) = self.program();
         let port = free_port();
@@ -80,7 +80,7 @@ fn host_and_path(url: &str) -> (&str, &str) {
     rest.split_once('/').unwrap_or((rest, ""))
 }
 
-/// Every server through the gateway, through the byte relay where there is one, and directly, in turn.
+/// Measures every server through the gateway, through the byte relay if there is one, and directly, in turn.
 pub(crate) async fn print_table(gateway: &str, relay: Option<&str>, effort: Effort) {
     let middles: Vec<Middle<'_>> = [Some(Middle::Gateway(gateway)), relay.map(Middle::Relay)]
         .into_iter()
@@ -115,7 +115,7 @@ pub(crate) async fn print_table(gateway: &str, relay: Option<&str>, effort: Effo
     }
 }
 
-/// Returns the first figure, and each other with its ratio to it.
+/// Returns the first figure, and each other one with its ratio to the first.
 fn with_ratios(figures: &[f64]) -> String {
     let Some((direct, others)) = figures.split_first() else {
         return String::new();

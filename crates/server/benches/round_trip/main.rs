@@ -1,17 +1,17 @@
-//! The cost of a question with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
+//! The cost of a question with this crate, compared with rmcp alone and with the servers of other SDKs, in one run:
 //!
-//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look;
-//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead; with `--relay mcp-elicit-speed` too, beside
-//! what a relay of bytes costs.
+//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first
+//! impression; with `-- --gateway PROGRAM` the cost with that gateway in between instead; with `--relay
+//! mcp-elicit-speed` also the cost of a byte relay.
 //!
-//! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
-//! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
-//! us, and checks nothing: `create_elicitation` on the pushed era, a state machine by hand on rounds.
+//! Every server is a process of its own, on stdio and over HTTP, with the same client (rmcp's). This crate and rmcp
+//! alone take turns, so that other load on the machine affects both. rmcp alone does what an author does without this
+//! crate, and checks nothing: `create_elicitation` on the pushed era, a state machine by hand on rounds.
 //!
-//! - `servers`: ours, and rmcp alone
-//! - `client`: the one client, and how it reaches a server
-//! - `gateway`: the same with a program between
-//! - `measure`: what is measured
+//! - `servers`: a server with this crate, and one with rmcp alone
+//! - `client`: the client, and the transports to a server
+//! - `gateway`: the same with a program in between
+//! - `measure`: the measurements
 
 #![expect(
     clippy::print_stdout,
@@ -58,14 +58,14 @@ fn main() {
     }
 }
 
-/// Ourselves, as the server `which`.
+/// Returns the command of this program as the server `which`.
 fn server(which: &str) -> Program {
     let program = std::env::current_exe().expect("a running program has a path");
     let program = program.to_str().expect("its path is text");
     Program::new(program).with(["serve", which])
 }
 
-/// Ours, and rmcp alone.
+/// Connects to the server with this crate and to the one with rmcp alone.
 async fn pair(era: Era, transport: Transport) -> [Connection; 2] {
     [
         connect(&server("ours"), era, transport).await,
@@ -136,8 +136,8 @@ async fn print_memory(effort: Effort) {
     println!("| rounds, asked and not answered | {ours:.0} | {bare:.0} | - |");
 }
 
-/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do. Without those whose
-/// language is not installed, which the finder says on stderr.
+/// Returns the servers of other SDKs, from `tests/peers`: they check answers as this crate does. A language that is not
+/// installed is omitted, and reported on stderr.
 fn others() -> Vec<(&'static str, Program, &'static [Era])> {
     const PUSHED: &[Era] = &[Era::Pushed];
     let found: [(&str, Option<Program>, &[Era]); 4] = [

@@ -9,13 +9,13 @@ use crate::client::{Connection, Era, ScriptedUser, Transport, connect, connect_a
 /// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// The number of turns that ours and the other take.
+    /// The number of turns of each server.
     blocks: usize,
-    /// Calls in a block, one at a time.
+    /// The calls in a block, one at a time.
     calls: usize,
-    /// Calls of each of the 64 in a block.
+    /// The calls of each of the 64 clients in a block.
     calls_each: usize,
-    /// Questions open at once.
+    /// The questions that are open at once.
     pub(crate) pending: u32,
 }
 
@@ -41,7 +41,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Microseconds.
+/// Returns the median in microseconds.
 fn median(times: &mut [Duration]) -> f64 {
     times.sort_unstable();
     times[times.len() / 2].as_secs_f64() * 1e6
@@ -55,7 +55,7 @@ async fn calls(connection: &Connection, questions: u32, number: usize, times: &m
     }
 }
 
-/// Calls a second with 64 at once.
+/// Returns the calls per second with 64 at once.
 async fn rate(connection: &Connection, calls_each: usize) -> f64 {
     let start = now();
     let mut callers = tokio::task::JoinSet::new();
@@ -74,10 +74,10 @@ async fn rate(connection: &Connection, calls_each: usize) -> f64 {
     f64::from(calls) / start.elapsed().as_secs_f64()
 }
 
-/// Median microseconds of a call, one at a time, of each of these that take turns.
+/// Returns the median microseconds of a call, one at a time, for each of these servers, which take turns.
 pub(crate) async fn one_at_a_time(ways: &[Connection], questions: u32, effort: Effort) -> Vec<f64> {
     let mut times = vec![Vec::new(); ways.len()];
-    // A call of many questions takes as much longer.
+    // A call of several questions takes proportionally longer.
     let number = (effort.calls / questions as usize).max(10);
     for block in 0..=effort.blocks {
         for (connection, times) in ways.iter().zip(&mut times) {
@@ -89,7 +89,7 @@ pub(crate) async fn one_at_a_time(ways: &[Connection], questions: u32, effort: E
     times.iter_mut().map(|times| median(times)).collect()
 }
 
-/// Calls a second with 64 at once, of each of these that take turns. The median of the blocks.
+/// Returns the calls per second with 64 at once, for each of these servers, which take turns: the median of the blocks.
 pub(crate) async fn many_at_once(ways: &[Connection], effort: Effort) -> Vec<f64> {
     let mut rates = vec![Vec::new(); ways.len()];
     for block in 0..=effort.blocks {
@@ -107,7 +107,7 @@ pub(crate) async fn many_at_once(ways: &[Connection], effort: Effort) -> Vec<f64
     rates.iter_mut().map(middle).collect()
 }
 
-/// Median microseconds one at a time, and calls a second with 64 at once, of a server by itself.
+/// Returns the median microseconds one at a time, and the calls per second with 64 at once, of a single server.
 pub(crate) async fn alone(connection: &Connection, effort: Effort) -> (f64, f64) {
     let (mut warm_up, mut times) = (Vec::new(), Vec::new());
     calls(connection, 1, effort.calls, &mut warm_up).await;
@@ -117,7 +117,7 @@ pub(crate) async fn alone(connection: &Connection, effort: Effort) -> (f64, f64)
     (median, rate(connection, effort.calls_each).await)
 }
 
-/// Bytes of the server's memory that each open question costs on the pushed era.
+/// Returns the bytes of the server's memory that each open question costs on the pushed era.
 pub(crate) async fn pending(server: &Program, effort: Effort) -> f64 {
     let person = ScriptedUser::silent();
     let connection = connect_as(person.clone(), server, Transport::Stdio).await;
@@ -134,10 +134,10 @@ pub(crate) async fn pending(server: &Program, effort: Effort) -> f64 {
     (connection.resident() - before) / f64::from(effort.pending)
 }
 
-/// Bytes that each question leaves behind in the server when the client of rounds never answers.
+/// Returns the bytes that each question leaves in the server if the client of rounds never answers.
 pub(crate) async fn left_open(server: &Program, effort: Effort) -> f64 {
     let connection = connect(server, Era::Rounds, Transport::Stdio).await;
-    // What is set up once, by the first calls, is nobody's.
+    // The first calls cause a one-time set-up, which is not counted.
     for _ in 0..1_000 {
         connection.call_once().await;
     }

@@ -1,4 +1,5 @@
-//! The servers: ours, and rmcp alone. Both ask for the contact that the servers of `tests/peers` ask for.
+//! The servers: one with this crate, and one with rmcp alone. Both ask for the same contact as the servers of
+//! `tests/peers`.
 
 use std::sync::LazyLock;
 
@@ -102,7 +103,7 @@ impl Ours {
     }
 }
 
-/// Made once: left to itself, rmcp's macro makes the router of all tools anew for every call.
+/// Created once: by default, rmcp's macro creates the router of all tools for every call.
 static TOOLS: LazyLock<ToolRouter<Ours>> = LazyLock::new(Ours::tool_router);
 
 #[tool_handler(router = TOOLS)]
@@ -115,7 +116,7 @@ impl ServerHandler for Ours {
 #[derive(Clone)]
 struct Bare(RequestStateCodec);
 
-/// Made once, as ours is.
+/// Created once, as in the other server.
 static SCHEMA: LazyLock<ElicitationSchema> = LazyLock::new(|| {
     let schema = json!({
         "type": "object",

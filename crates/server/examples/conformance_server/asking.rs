@@ -94,7 +94,7 @@ impl Conformance {
     )]
     async fn state(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Sure { ok } = elicit.form("Please confirm").key("confirm").await?;
-        // The handler only gets here with a state that was opened and found to be its own.
+        // The handler gets here only with a state that was opened and verified.
         Ok(format!("state-ok: {ok}"))
     }
 

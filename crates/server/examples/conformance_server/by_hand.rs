@@ -1,5 +1,5 @@
-//! Tools that build their own rounds, because they need more than elicitation: sampling and roots. The wrapper lets
-//! them through on 2026-07-28 and pushes their requests to clients of the pushed era.
+//! Tools that build their own rounds, because they need sampling and roots as well as elicitation. The wrapper passes
+//! the rounds on to clients of 2026-07-28 and pushes their requests to clients of the pushed era.
 
 #![expect(deprecated, reason = "the suite still tests sampling and roots")]
 
@@ -46,7 +46,8 @@ fn gather(requests: InputRequests, InputResponses(responses): InputResponses) ->
     InputRequiredResult::new(Some(requests), Some("gathering".into())).into()
 }
 
-/// A choice in every spelling, the oldest included: `Form` would say `enumNames` as `oneOf`, which is newer.
+/// Returns a form with a choice in every spelling, including the oldest: `Form` would write `enumNames` as `oneOf`,
+/// which is newer.
 fn choices() -> Result<InputRequest, ErrorData> {
     let options = json!(["option1", "option2", "option3"]);
     let titled = json!([
@@ -167,7 +168,7 @@ impl Conformance {
         Parameters(Prompt { prompt }): Parameters<Prompt>,
         InputResponses(responses): InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        // A round of the handler's own, as 2026-07-28 has it; the wrapper pushes it.
+        // A round of the handler's own, in the form of 2026-07-28; the wrapper pushes it.
         let Some(response) = responses
             .as_ref()
             .and_then(|responses| responses.get("sample"))

@@ -1,7 +1,7 @@
 //! The server that the official conformance suite drives: `-- --listen 127.0.0.1:8080`, MCP at `/mcp`.
 //!
-//! The tools that ask use the API of this crate (`asking`, `in_tasks`); those that want sampling or roots as well ask
-//! by hand (`by_hand`), which shows that both go through one wrapper. What has nothing to do with asking is in `plain`.
+//! The tools that ask use the API of this crate (`asking`, `in_tasks`). Those that also need sampling or roots ask by
+//! hand (`by_hand`), which shows that one wrapper serves both. Everything else is in `plain`.
 
 #![expect(
     deprecated,
@@ -174,18 +174,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     listen::serve(arguments.into_iter(), wrapped).await
 }
 
-/// Returns what most tools of the suite say in the end.
+/// Returns the result with which most tools of the suite end.
 fn text(words: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(words)])
 }
 
-/// A form as the suite describes it.
+/// Parses a form that the suite describes.
 fn form(schema: &serde_json::Value) -> Result<mcp_elicit_core::form::Form, ErrorData> {
     mcp_elicit_core::form::Form::from_value(schema)
         .map_err(|defects| ErrorData::internal_error(defects.to_string(), None))
 }
 
-/// The outcome of a question in the words that the suite reads.
+/// Returns the outcome of a question in the words that the suite expects.
 async fn outcome(
     elicit: &Elicit,
     message: &str,

@@ -1,4 +1,4 @@
-//! Tools, prompts and resources that the suite wants and that do not ask.
+//! Tools, prompts and resources that the suite requires and that do not ask.
 
 #![expect(deprecated, reason = "the suite still tests logging")]
 
@@ -22,7 +22,7 @@ use super::{Conformance, asking, reconnection, text};
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-/// No samples at all.
+/// A sound without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,12 +46,12 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> ResourceContents {
 
 #[tool_router(router = plain, vis = "pub(crate)")]
 impl Conformance {
-    /// The tools that do not ask, and those that build their own rounds.
+    /// Returns the tools that do not ask, and those that build their own rounds.
     pub(crate) fn plain_tools() -> rmcp::handler::server::router::tool::ToolRouter<Self> {
         Self::plain() + Self::by_hand_tools()
     }
 
-    /// The tools that ask.
+    /// Returns the tools that ask.
     pub(crate) fn asking() -> rmcp::handler::server::router::tool::ToolRouter<Self> {
         Self::asking_tools()
     }
@@ -166,7 +166,7 @@ impl Conformance {
     }
 }
 
-/// Sends `words` as a log message, to clients that ask for it: on 2026-07-28 only when the request asks for a log.
+/// Sends `words` as a log message to clients that ask for it: on 2026-07-28, only if the request asks for a log.
 async fn log(context: &RequestContext<RoleServer>, words: &str) -> Result<(), ErrorData> {
     let rounds = context
         .protocol_version()

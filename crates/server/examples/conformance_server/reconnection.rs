@@ -1,9 +1,9 @@
-//! A call whose event stream ends before its result is there: the client comes back with `Last-Event-ID` and gets the
-//! result on the stream of its return (2025-11-25, "Streamable HTTP", resumability).
+//! A call whose event stream ends before its result is ready: the client reconnects with `Last-Event-ID` and gets the
+//! result on the new stream (2025-11-25, "Streamable HTTP", resumability).
 //!
-//! A layer around rmcp's service ends the stream of one call, and sees that the client is back; the tool finds it in
-//! the parts of the HTTP request. rmcp 3.9 without an event store forgets a stream with its result, so the tool waits
-//! for the client before it returns.
+//! A layer around rmcp's service ends the stream of one call and notices that the client has reconnected; the tool
+//! finds the layer in the parts of the HTTP request. Without an event store, rmcp 3.9 forgets a stream together with
+//! its result, so the tool waits for the client before it returns.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 const SESSION: &str = "mcp-session-id";
 
-/// The longest wait for a client to come back.
+/// The longest time to wait for a client to reconnect.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The number of times that the client of each session has come back to a stream.
+/// The number of reconnections of the client of each session.
 type Returns = watch::Sender<HashMap<HeaderValue, u64>>;
 
 /// The event stream of one HTTP request.
@@ -41,7 +41,7 @@ pub(crate) fn with_streams_that_end(router: Router) -> Router {
     router.layer(middleware::from_fn_with_state(returns, lend_stream))
 }
 
-/// Ends the stream of the call behind `context`, if it has one, and waits for the client to come back.
+/// Ends the stream of the call behind `context`, if it has one, and waits for the client to reconnect.
 pub(crate) async fn until_client_is_back(context: &RequestContext<RoleServer>) {
     let parts = context.extensions.get::<http::request::Parts>();
     let stream = parts.and_then(|parts| parts.extensions.get::<CallStream>());
@@ -54,7 +54,7 @@ pub(crate) async fn until_client_is_back(context: &RequestContext<RoleServer>) {
     let before = times(&returns.borrow());
     end.cancel();
     let back = returns.wait_for(|returns| times(returns) > before);
-    // A client that does not come back loses the result, as when its connection breaks.
+    // A client that does not reconnect loses the result, as it does if its connection breaks.
     let _back_or_gone = tokio::time::timeout(MAX_WAIT, back).await;
 }
 
@@ -78,7 +78,8 @@ async fn lend_stream(State(returns): State<Returns>, mut request: Request, next:
     response.map(|body| Body::from_stream(until_end(body.into_data_stream(), end)))
 }
 
-/// The stream until its end is wanted. The first event goes out in any case: it has the id to come back with.
+/// Passes the stream on until its end is requested. The first event always goes out: it has the id for the
+/// reconnection.
 fn until_end<S: Stream + Unpin>(stream: S, end: CancellationToken) -> impl Stream<Item = S::Item> {
     futures::stream::unfold((stream, false), move |(mut stream, begun)| {
         let end = end.clone();

@@ -1,4 +1,4 @@
-//! Two tools whose input schemas are written out by hand, because a Rust type does not say such things.
+//! Two tools whose input schemas are written by hand, because a Rust type cannot express them.
 
 use rmcp::handler::server::router::tool::{ToolRoute, ToolRouter};
 use rmcp::model::{JsonObject, Tool};

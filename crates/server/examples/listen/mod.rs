@@ -7,7 +7,7 @@ use std::error::Error;
 use rmcp::{ServerHandler, ServiceExt};
 use tokio::net::TcpListener;
 
-/// Serves as `arguments` say, until the client goes, or for ever.
+/// Serves as `arguments` say, until the client disconnects, or forever.
 ///
 /// `server` is called for each session, and for each request of a client that has no session.
 pub(crate) async fn serve<S: ServerHandler>(

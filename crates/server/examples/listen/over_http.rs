@@ -1,4 +1,4 @@
-//! MCP at `/mcp`, beside pages of the server's own.
+//! MCP at `/mcp`, together with the server's own pages.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::net::TcpListener;
 
-/// Serves for ever. `server` is called for each session, and for each request of a client that has no session.
+/// Serves forever. `server` is called for each session, and for each request of a client that has no session.
 pub(crate) async fn serve<S: ServerHandler>(
     listener: TcpListener,
     pages: axum::Router,
@@ -18,7 +18,7 @@ pub(crate) async fn serve<S: ServerHandler>(
     run(listener, router(pages, server)).await
 }
 
-/// The pages with MCP beside them.
+/// Returns the pages together with MCP.
 pub(crate) fn router<S: ServerHandler>(
     pages: axum::Router,
     server: impl Fn() -> S + Send + Sync + 'static,
@@ -31,7 +31,7 @@ pub(crate) fn router<S: ServerHandler>(
     pages.nest_service("/mcp", mcp)
 }
 
-/// Serves `router` for ever.
+/// Serves `router` forever.
 pub(crate) async fn run(listener: TcpListener, router: axum::Router) -> Result<(), Box<dyn Error>> {
     // Without TCP_NODELAY a question over server-sent events can wait 40 ms for an acknowledgement.
     let listener = listener.tap_io(|stream| {

@@ -24,7 +24,7 @@ pub use single_field::Confirm;
 
 /// A question, sent when it is awaited.
 ///
-/// `.await` returns the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for handlers that go on after a
+/// `.await` returns the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for handlers that continue after a
 /// refusal.
 ///
 /// ```
@@ -190,7 +190,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Asks the question and returns the person's action. Errors are everything that is not a person's action.
+    /// Asks the question and returns the person's action. Fails for everything that is not a person's action.
     ///
     /// ```
     /// # use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};

@@ -96,7 +96,7 @@ impl CallWait {
         };
         let mut work = std::pin::pin!(work);
         loop {
-            // `work` goes on while the notification is sent.
+            // `work` continues while the notification is sent.
             let telling = async {
                 tokio::time::sleep(period).await;
                 Box::pin(self.tell_caller("Still at work")).await;

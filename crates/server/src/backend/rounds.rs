@@ -341,7 +341,7 @@ impl Rounds {
             if over.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(self.ended()));
             }
-            // A step that waits for the task that asks would wait for ever: the question cannot be sent before the step
+            // A step that waits for the task that asks would wait forever: the question cannot be sent before the step
             // ends.
             let sleep = stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
             if sleep.as_mut().poll(context).is_ready() {

@@ -4,7 +4,7 @@
 //! A connect link is sealed, short-lived, usable for one completion, and bound to the principal who was asked. The
 //! visitor who opens it must be that principal, according to the server's own login: a link that reaches another person
 //! opens a page that says so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and
-//! takes the secret or leads to the provider's sign-in. When the value is stored, the waiting question goes on, and a
+//! takes the secret or leads to the provider's sign-in. When the value is stored, the waiting question continues, and a
 //! client of 2025-11-25 gets `notifications/elicitation/complete`. A person who declines on the page ends the question
 //! too.
 //!

@@ -1,7 +1,7 @@
-//! The same handlers before every client there is: revision, transport and what the person does make a table, and every
-//! cell of it is either played or says why it cannot be. What the person does decides the result, and nothing else.
+//! The same handlers with every client: revision, transport and the person's actions form a table, and every cell of it
+//! is either played or gives the reason why it cannot be. Only the person's actions determine the result.
 //!
-//! The clients are real: the SDKs of TypeScript, Python and Rust as they are published, against `examples/revisions`.
+//! The clients are real: the published SDKs of TypeScript, Python and Rust, against `examples/revisions`.
 
 #![expect(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ impl Client {
         Self::Rust,
     ];
 
-    /// Why this client cannot speak `revision`.
+    /// Returns the reason why this client cannot speak `revision`.
     fn absent(self, revision: &str) -> Option<&'static str> {
         match (self, revision) {
             (Self::TypeScript1, "2026-07-28") => Some("this SDK ends with 2025-11-25"),
@@ -47,7 +47,7 @@ impl Client {
         }
     }
 
-    /// Its program, or nothing where its language is not installed: `peers` has said so then, and fails in CI.
+    /// Returns its program, or `None` if its language is not installed: `peers` has reported that, and fails in CI.
     fn program(self) -> Option<Program> {
         match self {
             Self::TypeScript1 => peers::node_script("ts1-client.mjs"),
@@ -65,7 +65,7 @@ enum Transport {
     Http,
 }
 
-/// One client on one connection after the other: a column of the table.
+/// One client on a series of connections: a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Column {
     client: Client,
@@ -100,7 +100,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// The results of one column: the plays by name, or why there are none.
+/// The results of one column: the plays by name, or the reason why there are none.
 type Brought = Result<BTreeMap<String, Told>, &'static str>;
 
 /// The servers that listen, one for each revision.
@@ -158,7 +158,7 @@ impl Servers {
             .collect()
     }
 
-    /// One process plays them all: most of what such a client does is start.
+    /// Plays all columns in one process: such a client spends most of its time on the start.
     fn by_program(&self, client: &Program, columns: &[Column]) -> BTreeMap<Column, Brought> {
         let mut plays = Vec::new();
         for column in columns {
@@ -190,7 +190,7 @@ impl Servers {
         );
         let of_column = |(column, lines): (&Column, &[Value])| {
             let told = lines.iter().map(|line| {
-                // SDK 1 does not know it on stdio; a server that speaks one revision leaves no doubt.
+                // SDK 1 does not know the protocol on stdio; the server speaks only this revision.
                 let protocol = line["protocol"].as_str().unwrap_or(column.revision);
                 assert_eq!(protocol, column.revision, "{line}");
                 (line["name"].as_str().unwrap().to_owned(), Told::of(line))
@@ -205,7 +205,7 @@ impl Servers {
     }
 }
 
-/// Cargo builds the examples of a package before it runs its tests, next to them.
+/// Returns the example's command. Cargo builds the examples of a package before it runs its tests, next to them.
 fn server(revision: &str) -> Program {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();

@@ -60,7 +60,7 @@ fn version(revision: &str) -> ProtocolVersion {
     serde_json::from_value(json!(revision)).unwrap()
 }
 
-/// Plays everything over HTTP at `url`, or else with `server` as a child on stdio.
+/// Plays everything over HTTP at `url`, or with `server` as a child process on stdio.
 pub(crate) fn play(
     revision: &'static str,
     url: Option<&str>,
@@ -95,7 +95,7 @@ async fn one(play: &Play, revision: &'static str, url: Option<&str>, server: &Pr
     };
     let mut child = None;
     let client = if let Some(url) = url {
-        // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+        // If reqwest is built with the whole workspace, it supports TLS and requires a provider, even for plain HTTP.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
         person.serve_with_lifecycle(transport, lifecycle).await

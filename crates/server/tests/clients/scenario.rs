@@ -7,7 +7,7 @@ pub(crate) struct Play {
     pub(crate) name: &'static str,
     pub(crate) tool: &'static str,
     pub(crate) answers: fn() -> Value,
-    /// The time that the person thinks, in milliseconds.
+    /// The time that the person takes, in milliseconds.
     pub(crate) delay_ms: u64,
     /// `true` if the client declares that it can ask.
     pub(crate) capable: bool,
@@ -28,7 +28,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) result: Outcome,
-    /// The messages that the person saw, sorted: two at once come in any order.
+    /// The messages that the person saw, sorted, since two at once come in any order.
     pub(crate) asked: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) const SCENARIOS: [Play; 8] = [
     Play {
         name: "several choices, first none",
         tool: "toppings",
-        // As a list, and as the checkboxes that it is on 2025-06-18; what the form does not have is dropped.
+        // As a list, and as checkboxes on 2025-06-18; values that the form does not have are dropped.
         answers: || {
             json!([
                 accept(
@@ -118,7 +118,7 @@ pub(crate) const SCENARIOS: [Play; 8] = [
     Play {
         name: "cannot ask",
         capable: false,
-        // The one difference: each revision has its own code for it.
+        // The one difference: each revision has its own code for this error.
         result: |revision| {
             Outcome::Error(if revision == "2026-07-28" {
                 -32021
@@ -135,7 +135,7 @@ fn accept(content: &Value) -> Value {
 }
 
 impl Play {
-    /// As the scripted clients of `tests/peers` take it, but for the server to call.
+    /// Returns the play in the format of the scripted clients of `tests/peers`, without the server to call.
     pub(crate) fn told(&self) -> Value {
         json!({
             "name": self.name, "tool": self.tool, "answers": (self.answers)(), "delay": self.delay_ms,
@@ -145,7 +145,7 @@ impl Play {
 }
 
 impl Told {
-    /// From the line that a scripted client prints.
+    /// Parses the line that a scripted client prints.
     pub(crate) fn of(line: &Value) -> Self {
         let messages = line["asked"].as_array().unwrap().iter();
         let asked = messages.map(|asked| asked["message"].as_str().unwrap().to_owned());

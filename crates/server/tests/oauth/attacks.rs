@@ -1,11 +1,11 @@
-//! Links, answers and cookies in the wrong hands.
+//! Stolen links, answers and cookies.
 
 use mcp_elicit_core::wire::Revision;
 
 use crate::http_browser::HttpBrowser;
 use crate::rig::{Login, Rig, said};
 
-/// The specification's phishing case: Eve asks for a link of hers and sends it to Ada, whose account she wants in hers.
+/// The specification's phishing case: Eve requests a link and sends it to Ada, to get Ada's account into her own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
     for login in [Login::Cookie, Login::OpenId] {
@@ -41,7 +41,7 @@ async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
     }
 }
 
-/// Eve goes as far as the provider's answer and sends that to Ada, to have Ada's browser finish it; and the reverse.
+/// Eve goes as far as the provider's answer and sends that to Ada, so that Ada's browser finishes it; and the reverse.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_counts_in_the_browser_that_left_and_nowhere_else() {
     let Some(rig) = Rig::start(Login::Cookie).await else {
@@ -59,7 +59,7 @@ async fn an_answer_counts_in_the_browser_that_left_and_nowhere_else() {
     assert_eq!(page.status, 400, "{page:?}");
     assert!(page.body.contains("did not start here"), "{page:?}");
 
-    // In the same browser, but with somebody else signed in by now.
+    // In the same browser, but with another person signed in by now.
     eve.get(&format!("{}/login/ada", rig.at)).await;
     let page = eve.get(answer.as_str()).await;
     assert_eq!(page.status, 403, "{page:?}");
@@ -122,7 +122,7 @@ async fn a_changed_answer_is_thrown_away() {
     assert_eq!(page.status, 400, "{page:?}");
     rig.has_nothing();
 
-    // Nothing of this has used up the link.
+    // None of this has used up the link.
     let page = ada.get(answer.as_str()).await;
     assert_eq!(page.status, 200, "{page:?}");
     assert_eq!(
@@ -139,7 +139,7 @@ async fn a_changed_answer_is_thrown_away() {
     assert_eq!(page.status, 410, "and so does a link: {page:?}");
 }
 
-/// A request to the provider cannot be changed on its way without being noticed.
+/// A request to the provider cannot be changed on its way without being detected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_request_is_noticed() {
     let Some(rig) = Rig::start(Login::Cookie).await else {

@@ -1,4 +1,4 @@
-//! The whole way in a real browser.
+//! The whole sign-in in a real browser.
 
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
@@ -62,7 +62,7 @@ async fn a_person_signs_in_and_the_call_goes_on() {
                 "{tool} on {revision}"
             );
             rig.has_token_of("ada").await;
-            // Coming back to a link that is done says so.
+            // A second visit to a finished link says so.
             chromium.open(&link).await;
             chromium.shows("Connected").await;
             chromium.close().await;
@@ -98,7 +98,7 @@ async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
     }
 }
 
-/// Saying no is one click, in a browser that says where its forms come from.
+/// Declining is one click, in a browser that reports the origin of its forms.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_says_no_on_the_page_and_the_call_ends_with_it() {
     let Some(rig) = Rig::start(Login::Cookie).await else {

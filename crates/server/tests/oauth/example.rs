@@ -18,7 +18,7 @@ impl Drop for Running {
     }
 }
 
-/// Cargo builds the examples of a package before it runs its tests, next to them.
+/// Starts the example. Cargo builds the examples of a package before it runs its tests, next to them.
 fn start(issuer: &str, port: u16) -> Running {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/sign_in");

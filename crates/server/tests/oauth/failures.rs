@@ -1,4 +1,4 @@
-//! Failures without an attacker, and their ends.
+//! Failures without an attacker, and their outcomes.
 
 use mcp_elicit_core::wire::Revision;
 
@@ -58,7 +58,7 @@ async fn a_provider_that_is_gone_is_said_to_be() {
     let page = ada.get(answer.as_str()).await;
     assert_eq!(page.status, 502, "{page:?}");
     assert!(page.body.contains("Calendar cannot be reached"), "{page:?}");
-    // What it published is still known; after a while it is asked again.
+    // The published metadata is still cached; after a while it is requested again.
     rig.wait(11 * 60);
     let (later, link) = rig.call("ada", Revision::V2026_07_28, "visit").await;
     let mut ada = ada_at(&rig).await;
@@ -133,7 +133,7 @@ async fn what_cannot_be_stored_is_said_and_may_be_tried_again() {
     }
 }
 
-/// Somebody who begins again and again ends up with a few cookies, and the last one counts.
+/// A person who starts again and again gets only a few cookies, and the last start counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn trips_that_were_never_finished_are_forgotten() {
     let Some(rig) = Rig::start(Login::Cookie).await else {

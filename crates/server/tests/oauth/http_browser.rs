@@ -1,4 +1,4 @@
-//! A browser's share of a sign-in, step by step: cookies and redirects, and nothing followed unseen.
+//! A browser's part of a sign-in, step by step: cookies and redirects, each visible to the test.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use http::header::{COOKIE, LOCATION, SET_COOKIE};
 use http::{Method, StatusCode};
 use url::Url;
 
-/// Somebody with a cookie jar. Everything here is on 127.0.0.1, where cookies do not keep ports apart.
+/// A browser with cookies. Everything here is on 127.0.0.1, where cookies are not separated by port.
 pub(crate) struct HttpBrowser {
     http: reqwest::Client,
     cookies: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ impl HttpBrowser {
         }
     }
 
-    /// One request, whose redirect is not followed.
+    /// Sends one request, without following its redirect.
     pub(crate) async fn step(&mut self, method: Method, url: &Url, form: &str) -> Page {
         let cookies: Vec<String> = self
             .cookies
@@ -66,7 +66,7 @@ impl HttpBrowser {
         }
     }
 
-    /// Returns how many cookies there are.
+    /// Returns the number of cookies.
     pub(crate) fn cookies(&self) -> usize {
         self.cookies.len()
     }
@@ -100,14 +100,14 @@ impl HttpBrowser {
         Ok(page)
     }
 
-    /// Signs in at the provider as `name` and lets the server in, from the provider's first page on; gives the address
-    /// that the provider sends the browser back to.
+    /// Signs in at the provider as `name` and authorizes the server, from the provider's first page on. Returns the
+    /// address to which the provider redirects the browser.
     pub(crate) async fn agree(&mut self, page: Page, name: &str, back: &str) -> Url {
         let mut page = page;
         for form in [format!("login={name}"), "yes=1".to_owned()] {
             let at = match self.follow(page, back).await {
                 Ok(page) => page,
-                // Somebody who has been there before is not asked again.
+                // A person who has been there before is not asked again.
                 Err(back) => return back,
             };
             assert!(at.at.path().starts_with("/interaction/"), "{at:?}");
@@ -119,7 +119,7 @@ impl HttpBrowser {
         }
     }
 
-    /// Says no at the provider.
+    /// Declines at the provider.
     pub(crate) async fn refuse(&mut self, page: Page, back: &str) -> Url {
         let at = self.follow(page, back).await.unwrap();
         let page = self.step(Method::POST, &at.at, "no=1").await;

@@ -1,7 +1,7 @@
-//! Signing in elsewhere, whole: our client calls a tool, gets a link, and a person goes through it to a real OpenID
-//! provider (npm `oidc-provider`) and back, in a real Chromium or step by step over HTTP.
+//! The whole sign-in at a third party: the project's client calls a tool, gets a link, and a person follows it to a
+//! real OpenID provider (npm `oidc-provider`) and back, in a real Chromium or step by step over HTTP.
 //!
-//! Without node the tests say so loudly and test nothing; so do those with a browser, without one.
+//! Without node, the tests report a skip and test nothing; so do those with a browser, without a browser.
 
 #![expect(
     clippy::unwrap_used,

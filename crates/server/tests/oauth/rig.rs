@@ -1,4 +1,4 @@
-//! A server with pages, a real provider, and our real client.
+//! A server with pages, a real provider, and the project's client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -100,7 +100,7 @@ impl ServerHandler for Calendar {
 }
 
 impl Rig {
-    /// `None`, said loudly, where there is no node for the provider.
+    /// Returns `None`, and reports the skip, if there is no node for the provider.
     pub(crate) async fn start(login: Login) -> Option<Self> {
         Self::with(login, |provider| provider.secret("connect-secret")).await
     }
@@ -178,7 +178,7 @@ impl Rig {
             connect: self.connect.clone(),
             vault: Arc::clone(&self.vault),
         };
-        // Who calls is who the client says it is: a test has no tokens to look at.
+        // The principal is the name that the client reports: a test has no tokens.
         let settings = ServerSettings::default()
             .principal(|context| context.client_info().map(|client| client.name));
         let mcp = StreamableHttpService::new(
@@ -194,12 +194,12 @@ impl Rig {
         tokio::spawn(async move { axum::serve(listener, app).await });
     }
 
-    /// Lets time pass for links and sessions.
+    /// Advances the time for links and sessions.
     pub(crate) fn wait(&self, seconds: u64) {
         self.later.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// Returns where the provider sends browsers back to.
+    /// Returns the address to which the provider redirects browsers.
     pub(crate) fn back(&self) -> String {
         self.connect.redirect_uri("Calendar")
     }
@@ -214,7 +214,7 @@ impl Rig {
         call_at(&self.at, user, revision, tool).await
     }
 
-    /// The one token that was stored is `user`'s, and the provider takes it as such.
+    /// Checks that the only stored token belongs to `user`, and that the provider accepts it.
     pub(crate) async fn has_token_of(&self, user: &str) {
         let token = {
             let vault = self.vault.lock().unwrap();
@@ -245,8 +245,8 @@ impl Rig {
     }
 }
 
-/// Calls `tool` of the server at `at` as `user`, with our client: the call, and the link that it is asked to have
-/// opened.
+/// Calls `tool` of the server at `at` as `user`, with the project's client. Returns the call, and the link that it asks
+/// to open.
 pub(crate) async fn call_at(
     at: &str,
     user: &str,
@@ -280,7 +280,7 @@ pub(crate) async fn call_at(
     (call, link)
 }
 
-/// The author's own sign-in, as short as it can be.
+/// The author's own sign-in, as short as possible.
 async fn sign_in(State(session): State<Session>, Path(name): Path<String>) -> impl IntoResponse {
     let cookie = session.set_cookie(&name).unwrap();
     ([(SET_COOKIE, cookie)], "signed in")
@@ -291,7 +291,7 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// The words of a call's result, and whether they are an error.
+/// Returns the text of a call's result, and `true` if it is an error.
 pub(crate) fn said(result: &CallToolResult) -> (String, bool) {
     let texts = result
         .content

@@ -1,4 +1,4 @@
-//! A server that asks in every way there is.
+//! A server that asks in every possible way.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};

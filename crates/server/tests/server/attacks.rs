@@ -1,4 +1,4 @@
-//! Whoever carries a `requestState` can do nothing with it but bring it back, once, for the same call, in time.
+//! A client can use a `requestState` only to return it, once, for the same call, in time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn server(settings: ServerSettings) -> ElicitingServer<Asker> {
     Asker.eliciting(settings)
 }
 
-/// The first round of `age` as Ada plays it, and the retry that would complete it.
+/// Plays the first round of `age` as Ada. Returns the retry that would complete it.
 async fn ada(settings: &ServerSettings) -> (ScriptedUser, CallToolRequestParams) {
     let ada = ScriptedUser::answering("2026-07-28", []).called("ada");
     let client = ada.meet(server(settings.clone())).await;
@@ -37,7 +37,7 @@ async fn ada(settings: &ServerSettings) -> (ScriptedUser, CallToolRequestParams)
     (ada, retry)
 }
 
-/// A principal is whoever the client says it is; enough for a test.
+/// Uses the name that the client reports as the principal, which is enough for a test.
 fn by_client_name(settings: ServerSettings) -> ServerSettings {
     settings.principal(|context| context.client_info().map(|info| info.name))
 }
@@ -148,7 +148,7 @@ async fn without_a_store_it_counts_once_in_this_process() {
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     assert_eq!(complete(once(&client, &retry).await.unwrap()), "40");
-    // Another wrapper of the same process knows it too: a stateless service wraps anew for each request.
+    // Another wrapper of the same process knows it too: a stateless service creates a wrapper for each request.
     for settings in [ServerSettings::default(), ServerSettings::default()] {
         let client = ada.meet(server(settings)).await;
         let error = once(&client, &retry).await.unwrap_err();
@@ -250,8 +250,8 @@ async fn an_answer_is_not_taken_for_another_question() {
     );
 }
 
-/// An answer stays: a state of a later round takes no new answer to a question of an earlier
-/// one, and a state of an earlier round none to a question that comes later.
+/// An answer is final: a state of a later round accepts no new answer to a question of an earlier round, and a state of
+/// an earlier round accepts none to a later question.
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {
     let person = ScriptedUser::answering("2026-07-28", []);
@@ -352,7 +352,7 @@ async fn a_call_without_end_stops_at_the_limit_of_its_state() {
     assert!((10..100).contains(&rounds), "{rounds}");
 }
 
-/// One bit of the state as the client sends it, whichever it is, makes it an error and never another question.
+/// A change of any one bit of the state, as the client sends it, causes an error and never another question.
 #[tokio::test(start_paused = true)]
 async fn every_bit_of_a_state_counts() {
     let settings = ServerSettings::default();
@@ -362,15 +362,14 @@ async fn every_bit_of_a_state_counts() {
     for bit in 0..state.len() * 8 {
         let mut flipped = state.clone().into_bytes();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        // What is not text is not a JSON string either.
+        // Bytes that are not text are not a JSON string either.
         let Ok(flipped) = String::from_utf8(flipped) else {
             continue;
         };
         let forged = retry.clone().with_request_state(flipped.clone());
         match once(&client, &forged).await {
             Err(error) => assert_eq!(error.code.0, -32602, "{flipped}: {error:?}"),
-            // With another prefix it is not ours, and belongs to a handler that asks by hand: the question is asked
-            // anew.
+            // With another prefix the state belongs to a handler that asks by hand: the question is asked again.
             Ok(response) => {
                 assert!(bit / 8 < 4, "{flipped}");
                 required(response);

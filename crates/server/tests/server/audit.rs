@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::asker::Asker;
 use crate::harness::{Act, REVISIONS, ScriptedUser};
 
-/// Every turn of a question is recorded once, whatever runs again, and no value is.
+/// Every event of a question is recorded once, even if the handler runs again, and no value is.
 #[tokio::test(start_paused = true)]
 async fn the_audit_tells_each_turn_once() {
     for revision in REVISIONS {
@@ -58,7 +58,7 @@ async fn the_audit_tells_each_turn_once() {
     }
 }
 
-/// The caller ends its call while the question is open: the handler ends, and the question is withdrawn.
+/// The caller cancels its call while the question is open: the handler ends, and the question is withdrawn.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_withdraws_its_question() {
     let person = ScriptedUser::answering("2025-11-25", [Act::Late(json!({ "age": 40 }))]);

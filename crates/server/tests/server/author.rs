@@ -1,4 +1,4 @@
-//! An author's mistake is told at once, in the same way on every revision, and nobody waits for ever.
+//! An author's error is reported at once, in the same way on every revision, and no call waits forever.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::harness::{Act, REVISIONS, ScriptedUser, once, required, retry, said};
 
-/// Does what an author should not, and what an author may.
+/// Does what an author should not do, and what an author may do.
 #[derive(Clone, Default)]
 struct Careless {
     number: Arc<AtomicU32>,
@@ -275,7 +275,7 @@ async fn a_question_that_changes_from_run_to_run_is_the_authors_error() {
     for (tool, asked, words) in [
         ("counts", 1, ["\"Visitor 1?\"", "\"Visitor 2?\""]),
         ("options", 1, ["\"Which?\"", "form"]),
-        // Something else might have moved the run on, so it has to happen twice.
+        // Another cause might have moved the run on, so it has to happen twice.
         ("counts_beside", 2, ["\"Visitor 2?\"", "\"Visitor 3?\""]),
     ] {
         let person = ScriptedUser::answering("2026-07-28", [choice("a"), choice("a")]);
@@ -285,7 +285,7 @@ async fn a_question_that_changes_from_run_to_run_is_the_authors_error() {
             assert!(error.message.contains(words), "{tool}: {error:?}");
         }
         assert_eq!(person.asked().len(), asked, "{tool}");
-        // A revision on which the handler runs once knows no change.
+        // A revision on which the handler runs once detects no change.
         let person = ScriptedUser::answering("2025-11-25", [choice("a")]);
         let result = person.call(Careless::default(), tool).await.unwrap();
         assert_eq!(said(&result).0, "a", "{tool}");
@@ -313,7 +313,7 @@ async fn a_default_that_only_the_schema_has_is_filled_in() {
     for revision in REVISIONS {
         let person = ScriptedUser::answering(revision, [Act::Accept(json!({}))]);
         let result = person.call(Careless::default(), "port").await.unwrap();
-        // What the type can do without stays left out.
+        // A field that the type does not need stays absent.
         assert_eq!(said(&result).0, "3000 None", "{revision}");
         assert_eq!(person.asked().len(), 1, "{revision}");
     }
@@ -373,7 +373,7 @@ async fn a_step_keeps_the_caller_alive() {
 #[tokio::test(start_paused = true)]
 async fn a_question_after_the_handler_returned_is_a_clear_error() {
     for revision in REVISIONS {
-        // Where a question waits for its answer inside the run, a run with a question open does not end in rounds.
+        // Where a question waits for its answer inside the run, a run with an open question does not end in rounds.
         let tools: &[&str] = match revision {
             "2026-07-28" => &["returns"],
             _ => &["returns", "returns_beside"],

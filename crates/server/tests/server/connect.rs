@@ -1,4 +1,4 @@
-//! A secret that only the right person can leave, and the question that waits for it.
+//! A secret that only the right person can enter, and the question that waits for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -80,7 +80,7 @@ fn server(connect: &Connect, clock: &Clock) -> ElicitingServer<Accounts> {
     Accounts(connect.clone()).eliciting(settings)
 }
 
-/// The page behind `url`, as `user` sees it, or what comes of leaving `secret` there.
+/// Opens the page at `url` as `user`, and enters `secret` if there is one. Returns the response.
 async fn open(
     connect: &Connect,
     url: &str,
@@ -113,7 +113,7 @@ async fn open(
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// Pages, what was left on them, and somebody who is asked to visit one.
+/// Pages, the secrets entered on them, and a person who is asked to visit one.
 struct Scene {
     clock: Clock,
     stored: Stored,
@@ -122,7 +122,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `name` agrees to visit, and then does `then` with the link.
+    /// Lets `name` agree to the visit, and then runs `then` with the link.
     fn of<F, Fut>(revision: &'static str, name: &'static str, then: F) -> Self
     where
         F: Fn(Connect, Clock, String) -> Fut + Send + Sync + 'static,
@@ -220,7 +220,7 @@ async fn the_call_goes_on_when_the_secret_is_stored() {
     }
 }
 
-/// A "no" on the page is a person's act, and the call ends with it.
+/// A "no" on the page is a person's action, and the call ends with it.
 #[tokio::test(start_paused = true)]
 async fn the_call_ends_when_the_person_says_no_on_the_page() {
     for revision in ["2025-11-25", "2026-07-28"] {
@@ -244,7 +244,7 @@ async fn the_call_ends_when_the_person_says_no_on_the_page() {
     }
 }
 
-/// On 2025-11-25 the call is turned away with -32042; when the visit is done, the client that was asked hears of it.
+/// On 2025-11-25, the call is rejected with -32042; when the visit is done, the client gets a notification.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
     let (clock, stored) = (Clock::new(), Stored::default());
@@ -275,7 +275,7 @@ async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
     assert!(other.told().is_empty(), "only who was asked hears of it");
 }
 
-/// The specification's phishing case: Eve asks for a link of hers and sends it to Ada, who is signed in.
+/// The specification's phishing case: Eve requests a link and sends it to Ada, who is signed in.
 #[tokio::test(start_paused = true)]
 async fn a_link_that_was_sent_to_somebody_else_does_nothing() {
     for revision in ["2025-11-25", "2026-07-28"] {

@@ -1,4 +1,4 @@
-//! The same handlers on every revision: whatever a person does, the result is the same.
+//! The same handlers on every revision: the result depends only on the person's actions.
 
 use mcp_elicit_server::ElicitingExt;
 use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::asker::Asker;
 use crate::harness::{Act, REVISIONS, ScriptedUser, said};
 
-/// Everything a person can do with a tool, and what comes of it on every revision.
+/// Everything that a person can do with a tool, and the result on every revision.
 #[tokio::test(start_paused = true)]
 async fn the_same_on_every_revision() {
     let production = || Act::Accept(json!({ "environment": "production" }));
@@ -277,8 +277,8 @@ async fn the_wire_says_what_each_revision_says() {
     }
 }
 
-/// A rule that no revision lists is enforced on each, and the person sees it before it is broken: as the keyword where
-/// the exact schema is sent, and in words where rmcp's type is, which drops it.
+/// A rule that no revision lists is enforced on each, and the person sees it in advance: as the keyword if the exact
+/// schema is sent, and in words if rmcp's type is sent, which drops the keyword.
 #[tokio::test(start_paused = true)]
 async fn a_rule_of_no_revision_is_seen_and_kept() {
     for revision in REVISIONS {

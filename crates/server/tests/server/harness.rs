@@ -1,4 +1,4 @@
-//! A client that answers by script, a server to ask it, and pipes between them.
+//! A client that answers by script, a server that asks it, and pipes between them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Accept(Value),
-    /// Accepts with what it makes of the message: for questions that come in any order.
+    /// Accepts with the content that it computes from the message: for questions that come in any order.
     Sees(fn(&str) -> Value),
     /// Accepts without content: a URL, or a careless client.
     Bare,
@@ -38,7 +38,7 @@ pub(crate) enum Act {
     Fail(i32),
 }
 
-/// The clock of the test: tokio's, paused, for what waits, and this one for what is written down.
+/// The clock of the test: tokio's paused clock for waits, and this one for recorded times.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock(Arc<AtomicU64>);
 
@@ -96,7 +96,7 @@ impl ScriptedUser {
         self
     }
 
-    /// Sets what this person does with every question beyond the acts given.
+    /// Sets the person's action on every question after the given actions.
     pub(crate) fn always(mut self, act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
         self.always = Some(Arc::new(act));
         self
@@ -116,7 +116,7 @@ impl ScriptedUser {
         self
     }
 
-    /// Every question so far, as its parameters.
+    /// Returns the parameters of every question so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
         self.asked.lock().unwrap().clone()
     }
@@ -132,7 +132,7 @@ impl ScriptedUser {
         self.progress.load(Ordering::SeqCst)
     }
 
-    /// Every notification that rmcp does not know, with its parameters.
+    /// Returns every notification that rmcp does not know, with its parameters.
     pub(crate) fn told(&self) -> Vec<(String, Value)> {
         self.told.lock().unwrap().clone()
     }
@@ -154,7 +154,7 @@ impl ScriptedUser {
             .unwrap()
     }
 
-    /// Calls a tool of `server` and gives its result.
+    /// Calls a tool of `server` and returns its result.
     pub(crate) async fn call<S: ServerHandler>(
         &self,
         server: S,
@@ -179,7 +179,7 @@ impl ScriptedUser {
     }
 }
 
-/// One round by hand: the request as it stands, and what came back.
+/// Plays one round by hand: sends the request as it is, and returns the response.
 pub(crate) async fn once(
     client: &RunningService<RoleClient, ScriptedUser>,
     request: &CallToolRequestParams,
@@ -191,7 +191,7 @@ pub(crate) async fn once(
     }
 }
 
-/// The requests and the state of a round that requires input.
+/// Returns the requests and the state of a round that requires input.
 pub(crate) fn required(response: CallToolResponse) -> (InputRequests, String) {
     match response {
         CallToolResponse::InputRequired(required) => (
@@ -202,7 +202,7 @@ pub(crate) fn required(response: CallToolResponse) -> (InputRequests, String) {
     }
 }
 
-/// The words of a result that is complete.
+/// Returns the text of a complete result.
 pub(crate) fn complete(response: CallToolResponse) -> String {
     match response {
         CallToolResponse::Complete(result) => said(&result).0,
@@ -210,7 +210,7 @@ pub(crate) fn complete(response: CallToolResponse) -> String {
     }
 }
 
-/// The same request with replies that accept `content` under each key.
+/// Returns the same request with replies that accept `content` under each key.
 pub(crate) fn retry(
     request: &CallToolRequestParams,
     state: &str,
@@ -227,7 +227,7 @@ pub(crate) fn retry(
         .with_request_state(state)
 }
 
-/// The words of a result and whether it is an error.
+/// Returns the text of a result, and `true` if it is an error.
 pub(crate) fn said(result: &CallToolResult) -> (String, bool) {
     let text = result
         .content

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::asker::Asker;
 use crate::harness::{Act, REVISIONS, ScriptedUser, said};
 
-/// Serves on a free port until the test ends; gives the URL.
+/// Serves on a free port until the test ends. Returns the URL.
 async fn serve(config: StreamableHttpServerConfig) -> String {
     let settings = ServerSettings::default();
     let service = StreamableHttpService::new(
@@ -32,7 +32,7 @@ async fn call(
     url: &str,
     tool: &'static str,
 ) -> Result<(String, bool), ServiceError> {
-    // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+    // If reqwest is built with the whole workspace, it supports TLS and requires a provider, even for plain HTTP.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
     let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
     let client = person

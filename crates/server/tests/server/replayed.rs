@@ -1,4 +1,4 @@
-//! `testing::ScriptedUser::run`: a handler under test runs as on every revision, and what it does differently is told.
+//! `testing::ScriptedUser::run`: a handler under test runs as on every revision, and differences are reported.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! Tests of rounds alone: runs that are given up and begun again.
+//! Tests of rounds only: runs that are abandoned and started again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::harness::{Act, ScriptedUser, complete, once, required, retry, said};
 
-/// Counts what its handlers do.
+/// Counts the calls of its handlers.
 #[derive(Clone, Default)]
 struct Counter {
     runs: Arc<AtomicU32>,
@@ -63,7 +63,7 @@ impl Counter {
         if self.run().is_multiple_of(2) {
             std::mem::swap(&mut first, &mut second);
         }
-        // In a step, so that both branches get to their question before the run is given up.
+        // In a step, so that both branches reach their question before the run is abandoned.
         let wait = |name: &'static str, elicit: Elicit, time| async move {
             elicit.step(name, || tokio::time::sleep(time)).await?;
             elicit.choose(format!("{name}?"), ["a", "b"]).await

@@ -1,5 +1,5 @@
-//! Random handlers, on both eras, with the server gone and another in its place after every round: the results are the
-//! same, and every step runs once.
+//! Random handlers, on both eras, with the server replaced after every round: the results are the same, and every step
+//! runs once.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -21,12 +21,12 @@ enum Plan {
     Yield,
     Both(Box<Plan>, Box<Plan>),
     Then(Box<Plan>, Box<Plan>),
-    /// Asks, and goes one way or the other.
+    /// Asks, and takes one of two branches.
     Either(u32, Box<Plan>, Box<Plan>),
     Twice(Box<Plan>),
 }
 
-/// A small generator: what a seed makes is the same on every machine.
+/// A small generator: a seed gives the same numbers on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -125,7 +125,7 @@ impl ServerHandler for Simulated {
     }
 }
 
-/// The nth time a question is asked, its answer is another one.
+/// Answers that differ each time the same question is asked.
 #[derive(Default)]
 struct Answers(HashMap<String, u64>);
 
@@ -166,7 +166,7 @@ async fn pushed(plan: &Arc<Plan>) -> (String, Effects) {
     )
 }
 
-/// Each round is played against a server of its own, which shares nothing with the others but the key.
+/// Each round is played against a new server, which shares only the key with the others.
 async fn rounds(plan: &Arc<Plan>) -> (String, Effects) {
     let effects = Effects::default();
     let mut answers = Answers::default();

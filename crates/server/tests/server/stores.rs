@@ -1,4 +1,4 @@
-//! The contract of every store, run against each.
+//! The contract of every store, run against each implementation.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert!(store.consume("b", 5, 10).await.unwrap());
     let no_name = store.consume("", 5, 10).await.unwrap();
     assert!(no_name && !store.consume("", 5, 10).await.unwrap());
-    // What lies in the past may be forgotten, what does not may not.
+    // Expired entries may be forgotten, others may not.
     assert!(store.consume("long", 0, u64::MAX).await.unwrap());
     assert!(store.consume("later", 1_000_000, 2_000_000).await.unwrap());
     assert!(!store.consume("long", 1_000_000, u64::MAX).await.unwrap());
@@ -49,7 +49,7 @@ async fn sqlite_keeps_the_contract() {
     let file = folder.path().join("states.db");
     let store = SqliteStore::open(&file).await.unwrap();
     keeps_the_contract(&store).await;
-    // Another process with the same file, before and after this one has gone.
+    // Another process with the same file, before and after this one has ended.
     let other = SqliteStore::open(&file).await.unwrap();
     assert!(!other.consume("long", 1_000_000, u64::MAX).await.unwrap());
     let (first, second) = futures::join!(
@@ -73,7 +73,7 @@ async fn sqlite_keeps_the_contract() {
     assert!(SqliteStore::open(folder.path()).await.is_err());
 }
 
-/// A store that remembers what it was given to keep.
+/// A store that records the values that it was given to keep.
 #[derive(Debug, Default)]
 struct Peeking {
     store: MemoryStore,
@@ -101,7 +101,7 @@ impl Store for Peeking {
     }
 }
 
-/// A store may be a file or somebody else's machine: what people answered is not to be read there.
+/// A store may be a file or another party's machine, so answers must not be readable there.
 #[tokio::test(start_paused = true)]
 async fn what_a_store_keeps_is_sealed() {
     let store = Arc::new(Peeking::default());

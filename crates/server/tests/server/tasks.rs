@@ -60,7 +60,7 @@ async fn questions_show_and_are_answered_one_after_the_other() {
     let task = spawn(&manager);
     assert!(asked(&manager, &task).await.contains_key("one"));
     answer(&manager, &task, "one", accept("x"));
-    // Wrong: asked again, under a key of its own, because a task never uses one twice.
+    // A wrong answer: asked again, under another key, because a task never uses a key twice.
     let again = asked(&manager, &task).await;
     assert!(
         serde_json::to_string(&again["one-2"])
@@ -112,8 +112,7 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
     ));
 }
 
-/// A question that nobody answered in time is dropped: the task goes on, and the client is not asked for it any
-/// more.
+/// A question that was not answered in time is dropped: the task continues, and the client no longer gets the question.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_timed_out_is_off_the_list() {
     let manager = TaskManager::new();
@@ -132,7 +131,7 @@ async fn a_question_that_timed_out_is_off_the_list() {
                 "{late:?}"
             );
             tokio::time::sleep(Duration::from_secs(60)).await;
-            // The losing branch of a `select!` takes its question along.
+            // The losing branch of a `select!` drops its question too.
             tokio::select! {
                 biased;
                 _ = elicit.confirm("Second?").key("second") => {}
@@ -147,7 +146,7 @@ async fn a_question_that_timed_out_is_off_the_list() {
         tokio::time::sleep(Duration::from_secs(61)).await;
         let now = payload(&manager, &task).await;
         assert!(matches!(now, TaskPayload::Working), "{key}: {now:?}");
-        // Too late: nobody waits for it any more.
+        // Too late: no question waits for it any more.
         answer(&manager, &task, key, accept("a"));
         tokio::time::sleep(Duration::from_secs(59)).await;
     }

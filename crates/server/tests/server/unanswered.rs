@@ -1,4 +1,4 @@
-//! Questions that nobody answers: silence, clients that cannot ask or fail to, and questions that may not be asked.
+//! Unanswered questions: silence, clients that cannot ask or fail to, and questions that may not be asked.
 
 use mcp_elicit_server::ElicitingExt;
 use serde_json::json;

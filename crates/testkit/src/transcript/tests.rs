@@ -118,7 +118,7 @@ fn more_members_come_only_where_they_may() {
         .unwrap();
     let less = bindings.take(&json!({"a": 1}), &json!({})).unwrap_err();
     assert_eq!(less.why, "`a` is missing");
-    // What did not match taught nothing.
+    // A message that did not match sets no placeholder.
     assert!(bindings.take(&json!(["$n", 1]), &json!([5, 2])).is_err());
     assert!(bindings.get("n").is_none());
 }

@@ -51,7 +51,7 @@ const PEOPLE: [Person; 2] = [
 const HOLD_SECONDS: u64 = 3600;
 /// The time that the gateway has to start.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// The time for which the gateway keeps running after the last call if nobody is at the terminal, so that the page
+/// The time for which the gateway keeps running after the last call if no one is at the terminal, so that the page
 /// after the last answer still loads.
 const LAST_PAGE: Duration = Duration::from_secs(3);
 /// The interval of checks for the gateway's start.

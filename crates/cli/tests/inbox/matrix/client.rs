@@ -41,14 +41,14 @@ struct Http {
     from: mpsc::Receiver<Value>,
 }
 
-/// A call that was sent, and the request that it was made with first.
+/// A call that was sent, and its first request.
 struct Sent {
     first: u64,
     frame: Value,
 }
 
 impl<'g> Client<'g> {
-    /// The client at the other end of the gateway's pipes.
+    /// Creates the client at the other end of the gateway's pipes.
     pub(super) fn on_stdio(
         gateway: &'g mut Gateway,
         revision: &'static str,
@@ -57,7 +57,7 @@ impl<'g> Client<'g> {
         Self::opened(Way::Stdio(gateway), revision, capability)
     }
 
-    /// A client of this name over HTTP.
+    /// Creates a client of this name over HTTP.
     pub(super) fn over_http(
         at: &str,
         name: &str,
@@ -119,7 +119,7 @@ impl<'g> Client<'g> {
         self.send_text(&frame.to_string(), frame);
     }
 
-    /// Sends a message as this text; `frame` is what an HTTP client repeats of it in headers.
+    /// Sends a message as this text. `frame` contains the members that an HTTP client repeats in headers.
     fn send_text(&mut self, text: &str, frame: &Value) {
         match &mut self.way {
             Way::Stdio(gateway) => {
@@ -141,7 +141,7 @@ impl<'g> Client<'g> {
         if let Way::Http(http) = &mut self.way
             && frame["method"] == "initialize"
         {
-            // The first message of all is the session's name.
+            // The first message is the session's id.
             let named = http.from.recv_timeout(PATIENCE).expect("a session");
             http.session = named["session"].as_str().map(str::to_owned);
         }
@@ -153,7 +153,7 @@ impl<'g> Client<'g> {
         }
     }
 
-    /// The request that calls this tool.
+    /// Returns the request that calls this tool.
     pub(super) fn call(&mut self, tool: &str, number: u64) -> Value {
         self.next += 1;
         let mut params = json!({"name": tool, "arguments": {"n": number}});
@@ -165,14 +165,14 @@ impl<'g> Client<'g> {
         json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/call", "params": params})
     }
 
-    /// Makes a call and answers what it asks; what came of it.
+    /// Makes a call and answers its questions. Returns the result.
     pub(super) fn run(&mut self, tool: &str, number: u64) -> Value {
         let call = self.call(tool, number);
         let id = call["id"].as_u64().unwrap();
         self.run_all(vec![call]).remove(&id).unwrap()
     }
 
-    /// Makes calls at once and answers what they ask; what came of each, by its id.
+    /// Makes calls at once and answers their questions. Returns the result of each, by its id.
     pub(super) fn run_all(&mut self, calls: Vec<Value>) -> BTreeMap<u64, Value> {
         let count = calls.len();
         let mut sent = HashMap::new();
@@ -222,7 +222,7 @@ impl<'g> Client<'g> {
         ended
     }
 
-    /// The same call with what it asked for, if it asked.
+    /// Returns the same call with the requested answers, if it asked.
     fn again(&mut self, call: &Sent, frame: &Value) -> Option<Value> {
         let mut again = call.frame.clone();
         if frame["result"]["resultType"] == "input_required" {
@@ -244,7 +244,7 @@ impl<'g> Client<'g> {
         Some(again)
     }
 
-    /// The person of this client answers.
+    /// Answers as the person of this client.
     pub(super) fn reply(&mut self, params: &Value) -> Value {
         self.asked.push(params.clone());
         if params["mode"] == "url" {
@@ -260,12 +260,12 @@ impl<'g> Client<'g> {
         json!({"action": "accept", "content": content, "x-more": 4, "_meta": {"vendor/y": 3}})
     }
 
-    /// Sends one request and gives the message that answers it.
+    /// Sends one request and returns the response.
     pub(super) fn once(&mut self, frame: &Value) -> Value {
         self.send_and_wait(frame)
     }
 
-    /// Sends a request as this text, and gives the error that it gets.
+    /// Sends a request as this text, and returns the error that it gets.
     pub(super) fn refused(&mut self, text: &str, frame: &Value) -> Value {
         self.send_text(text, frame);
         loop {
@@ -286,7 +286,7 @@ impl<'g> Client<'g> {
 }
 
 impl Http {
-    /// Sends a message; what comes back is told as it comes.
+    /// Sends a message. Each message of the response is passed on as it arrives.
     fn send(&self, text: &str, frame: &Value, revision: &str) {
         let mut head = format!(
             "POST /mcp HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
@@ -316,7 +316,7 @@ impl Http {
         let to = self.to.clone();
         let read = move || read(stream, opens, &to);
         if frame["method"].is_null() || frame["id"].is_null() {
-            // What follows may count on it.
+            // The following code may rely on it.
             let _ = read();
         } else {
             thread::spawn(read);
@@ -324,7 +324,7 @@ impl Http {
     }
 }
 
-/// Tells every message of a response; first the session's name, if this opens one.
+/// Passes on every message of a response; first the session's id, if this opens one.
 fn read(stream: TcpStream, opens: bool, to: &mpsc::Sender<Value>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut session, mut events) = (Value::Null, false);

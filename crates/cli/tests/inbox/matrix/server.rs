@@ -1,5 +1,5 @@
-//! The server of the matrix: raw, of one revision, over stdio or HTTP. It lives in the test, which sees what reaches it; over stdio
-//! a shell joins its pipes to a socket of the test.
+//! The server of the matrix: raw, of one revision, over stdio or HTTP. It runs in the test's process, so that the test
+//! sees every message; over stdio, a shell connects its pipes to a socket of the test.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -28,7 +28,7 @@ struct Shared {
     seen: Mutex<Vec<Value>>,
     /// Calls that wait for the answer to a question of this id.
     open: Mutex<HashMap<String, Pending>>,
-    /// Those who were sent to a link, by the call's number.
+    /// The numbers of the calls that were sent to a link.
     visited: Mutex<Vec<u64>>,
     /// The level that was set.
     level: Mutex<Option<String>>,
@@ -39,12 +39,12 @@ struct Pending {
     call: Value,
     tool: String,
     number: u64,
-    /// Answers so far.
+    /// The number of answers so far.
     answers: u64,
     to: Sink,
 }
 
-/// The way to the client for what belongs to one request.
+/// The way to the client for messages that belong to one request.
 #[derive(Clone)]
 enum Sink {
     Pipe(Arc<Mutex<TcpStream>>),
@@ -53,7 +53,7 @@ enum Sink {
 
 impl Sink {
     fn say(&self, frame: &Value) {
-        // A client that is gone hears nothing.
+        // A disconnected client gets nothing.
         let _ = match self {
             Self::Pipe(pipe) => writeln!(pipe.lock().unwrap(), "{frame}"),
             Self::Stream(stream) => write!(stream.lock().unwrap(), "data: {frame}\n\n"),
@@ -92,7 +92,7 @@ impl Server {
         Self { shared, port, over }
     }
 
-    /// The arguments of a gateway in front of it.
+    /// Returns the arguments of a gateway in front of it.
     pub(super) fn target(&self) -> Vec<String> {
         let port = self.port.to_string();
         match self.over {
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// Every message that has reached it so far.
+    /// Returns every message that has reached it so far.
     pub(super) fn seen(&self) -> Vec<Value> {
         self.shared.seen.lock().unwrap().clone()
     }
@@ -125,7 +125,7 @@ impl Shared {
         Ok(())
     }
 
-    /// One request a connection.
+    /// Serves one request per connection.
     fn serve_http(&self, stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut writer = stream.try_clone()?;
@@ -161,7 +161,7 @@ impl Shared {
             }
             return Ok(());
         }
-        // Nothing but a call has anything to say beside its answer.
+        // Only a call has messages beside its response.
         let nowhere = Sink::Stream(Arc::new(Mutex::new(writer.try_clone()?)));
         let Some(reply) = self.take(&frame, &nowhere) else {
             return write!(
@@ -255,7 +255,7 @@ impl Shared {
         to.say(&frame);
     }
 
-    /// A client's answer to what was pushed.
+    /// Accepts a client's answer to a pushed question.
     fn answered(&self, frame: &Value) {
         let id = frame["id"].as_str().unwrap_or_default();
         let Some(mut pending) = self.open.lock().unwrap().remove(id) else {
@@ -275,7 +275,7 @@ impl Shared {
         pending.to.end();
     }
 
-    /// A call of the rounds era; its state says how many questions were answered, and for which call.
+    /// Serves a call of the rounds era. Its state contains the number of answered questions, and the call.
     fn round(&self, id: &Value, tool: &str, number: u64, params: &Value) -> Value {
         let answered = match params["requestState"].as_str() {
             None => 0,
@@ -351,7 +351,7 @@ fn questions(tool: &str) -> u64 {
     if tool == "two" { 2 } else { 1 }
 }
 
-/// The tool's text about an answer.
+/// Returns the tool's text about an answer.
 fn verdict(tool: &str, answer: &Value) -> String {
     if tool == "unknown" {
         return answer.to_string();

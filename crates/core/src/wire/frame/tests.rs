@@ -1,4 +1,4 @@
-//! Tests of what the scan finds and what it refuses.
+//! Tests of the members that the scan finds and of the frames that it rejects.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn a_request_gives_its_method_without_quotes() {
     assert_eq!(index.meta, None);
     assert_eq!(index.method_in(frame.as_bytes()), Some("tools/call"));
     assert_eq!(index.id_in(frame.as_bytes()).unwrap().as_json(), "7");
-    // Of another frame, it finds what stands there, if anything.
+    // The index of another frame finds the value at that place, if any.
     assert_eq!((index.method_in(b"{}"), index.id_in(b"{}")), (None, None));
 }
 
@@ -160,7 +160,7 @@ fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
     }
 }
 
-/// Python's SDK takes members by the names that they have in Python, too.
+/// Python's SDK also accepts members under their Python names.
 #[test]
 fn a_name_with_the_letters_of_a_member_that_decides_is_refused() {
     let location = "`params`";

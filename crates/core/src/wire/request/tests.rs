@@ -234,7 +234,7 @@ fn a_form_that_two_readers_could_read_differently_is_refused() {
         let read = ElicitRequest::parse(&raw, Revision::LATEST);
         assert_eq!(read, Err(WireError::Spelling { location }), "{schema}");
     }
-    // The name of a field is its own.
+    // A field's name may be any text.
     let params = r#"{"message":"m","requestedSchema":{"properties":{"Type":{"type":"string"},"Title":{"type":"string"}}}}"#;
     let raw = RawValue::from_string(params.to_owned()).unwrap();
     assert!(ElicitRequest::parse(&raw, Revision::LATEST).is_ok());

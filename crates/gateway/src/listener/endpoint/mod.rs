@@ -173,7 +173,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Ends every session, and waits until its server was told.
+    /// Ends every session, and waits until its server has been notified.
     pub(crate) fn end_all(&self) {
         let ended: Vec<Arc<ClientSession>> =
             self.sessions().drain().map(|(_, held)| held).collect();

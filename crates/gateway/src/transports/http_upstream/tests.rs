@@ -1,4 +1,4 @@
-//! Servers over HTTP that close their streams, and that look at headers.
+//! Servers over HTTP that close their streams, and that check headers.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn note(seen: &Seen, what: &str, headers: Headers) {
     seen.lock().unwrap().push((what.to_owned(), headers));
 }
 
-/// The request, once it is noted.
+/// Records the request, and returns its message.
 fn noted(seen: &Seen, headers: Headers, body: &str) -> Value {
     let request: Value = serde_json::from_str(body).unwrap();
     let method = request["method"].as_str().unwrap_or_default();
@@ -51,7 +51,7 @@ fn answer(request: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
 }
 
-/// A server with a session that closes every stream after one event.
+/// Returns a server with a session that closes every stream after one event.
 fn polled() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let request = noted(&seen, headers, &body);
@@ -93,7 +93,7 @@ fn polled() -> Router<Seen> {
     Router::new().route("/", post(call).get(poll))
 }
 
-/// A server that does not know its first session any more once it is open.
+/// Returns a server that forgets its first session once it is open.
 fn forgetful() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let session = headers.get("mcp-session-id").cloned();
@@ -144,7 +144,7 @@ async fn a_session_that_the_server_forgot_is_opened_anew_and_the_call_is_made_in
     assert_eq!(sessions.collect::<Vec<_>>(), ["s1", "s2", "s2"]);
 }
 
-/// A server of the rounds era.
+/// Returns a server of the rounds era.
 fn rounds() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let request = noted(&seen, headers, &body);
@@ -170,7 +170,7 @@ fn rounds() -> Router<Seen> {
 /// The asking server's responses to the messages with answers, in turn.
 const REFUSES: &str = "refuses";
 
-/// A server with a session that asks in its call, and takes the answers by these statuses, in turn.
+/// Returns a server with a session that asks in its call, and responds to the answers with these statuses, in turn.
 fn asking(statuses: &'static [u16]) -> Router<Seen> {
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
         "message": "SessionContext?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}});
@@ -340,7 +340,7 @@ async fn a_call_that_waits_keeps_its_headers() {
         HeaderName::from_static("mcp-param-region"),
         HeaderValue::from_static("eu"),
     )]);
-    // The first of its client: it waits until the server's era is known.
+    // The first request of its client: it waits until the server's era is known.
     let told = heard(&mut rig.send(1, headers, &call)).await;
     assert!(told["result"].is_object(), "{told}");
     let calls = rig.seen("tools/call");
@@ -350,7 +350,8 @@ async fn a_call_that_waits_keeps_its_headers() {
     assert_eq!(calls[0]["mcp-protocol-version"], "2026-07-28");
 }
 
-/// A client that speaks no HTTP cannot send what a tool wants repeated in headers; of one that could, the server judges it.
+/// A client that speaks no HTTP cannot send the headers that a tool requires, so the gateway adds them; for other
+/// clients, the server checks them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
     let about = json!({meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
@@ -404,7 +405,7 @@ async fn a_header_that_repeats_another_argument_than_the_server_says_goes_no_fur
     }
 }
 
-/// A server that answers each call under another id, in a body or in an event.
+/// Returns a server that answers each call under another id, in a body or in an event.
 fn mistaken(in_event: bool) -> Router<Seen> {
     let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let request = noted(&seen, headers, &body);
@@ -544,7 +545,7 @@ fn asking_call(id: u64) -> Value {
 }
 
 impl Rig {
-    /// The only question, once it has come to this.
+    /// Waits until the only question has this state, and returns it.
     async fn question(&self, so: impl Fn(&Row) -> bool) -> Row {
         let mut changes = self.record.changes();
         let found = async {

@@ -21,7 +21,7 @@ impl Write for Slow {
 
 impl PipeEnd for Slow {}
 
-/// Takes this many bytes, and then no more until it may take more.
+/// Takes this many bytes, and then no more until more are allowed.
 struct Fills(Arc<AtomicUsize>);
 
 impl Write for Fills {
@@ -41,7 +41,7 @@ impl Write for Fills {
 
 impl PipeEnd for Fills {}
 
-/// Asserts that so many lines of each of four threads were written, whole and in the order of each thread.
+/// Asserts that `each` lines of each of four threads were written, whole and in the order of each thread.
 fn assert_in_order(written: &mpsc::Receiver<Vec<u8>>, each: usize) {
     let all: Vec<u8> = written.try_iter().flatten().collect();
     let all = std::str::from_utf8(&all).unwrap();
@@ -58,7 +58,7 @@ fn assert_in_order(written: &mpsc::Receiver<Vec<u8>>, each: usize) {
     }
 }
 
-/// Waits until everything is written, by whichever thread.
+/// Waits until everything is written, by any thread.
 fn await_written(pipe: &PipeWriter) {
     let since = clock::now();
     while pipe.unwritten() > 0 {
@@ -135,7 +135,7 @@ fn a_thread_that_nobody_wants_ends_and_the_next_full_pipe_has_another() {
     }
 }
 
-/// Takes what a random peer would: some bytes, or none now.
+/// Takes some bytes or none, at random.
 struct Moody(mpsc::Sender<Vec<u8>>, Wrapping<u64>);
 
 impl Write for Moody {

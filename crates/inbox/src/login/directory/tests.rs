@@ -1,4 +1,4 @@
-//! One person who is known by two names: before and after a login with a mail address, and before and after the file is read again.
+//! One person under two names: before and after a login with a mail address, and before and after the file is reloaded.
 
 use std::num::NonZeroU8;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ leads = { claim = "leads" }
 admin = ["person:bob"]
 "#;
 
-/// A question for the groups `ops` and `leads`, of whom two must agree.
+/// A question for the groups `ops` and `leads`, of whose members two must agree.
 struct Rig {
     rules: Arc<Mutex<Arc<Rules>>>,
     logins: Arc<Logins>,
@@ -88,7 +88,7 @@ impl Rig {
         *self.rules.lock().unwrap() = next;
     }
 
-    /// A member of `leads` logs in. Returns the name.
+    /// Logs in a member of `leads`. Returns the name.
     fn log_in(&self, subject: &str, mail: Option<&str>) -> String {
         let identity = crate::login::table::Identity {
             issuer: "proxy".to_owned(),
@@ -149,7 +149,7 @@ async fn a_person_whom_two_names_stand_for_agrees_once() {
     assert_eq!(named, "ada");
     let refused = rig.act(&filled, &named, CONFIRM).unwrap_err();
     assert_eq!(refused, Denied::AlreadyVotedAs);
-    // The file is read again, and has another name for her.
+    // The reloaded file has another name for her.
     let other = FILE
         .replace("ada]", "ada-l]")
         .replace("\"ada\"", "\"ada-l\"");
@@ -167,7 +167,7 @@ async fn a_person_whom_two_names_stand_for_agrees_once() {
 #[tokio::test]
 async fn who_may_have_agreed_in_a_chat_is_told_apart_by_the_mail_address_or_not_at_all() {
     let rig = Rig::new(FILE, false).await;
-    // Ada has never logged in: a chat knows her by the mail address of the file.
+    // Ada has never logged in: a chat service knows her by the mail address of the file.
     let filled = rig.filled_by("ada");
     let nobody_knows = rig.log_in("x1", None);
     let refused = rig.act(&filled, &nobody_knows, CONFIRM).unwrap_err();

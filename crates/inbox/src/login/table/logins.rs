@@ -107,7 +107,7 @@ impl Logins {
             allow,
             lifetimes,
         } = admission;
-        // A stranger costs a read, never a write.
+        // An unknown person causes a read, never a write.
         if let Err(refused) = admitted(&*self.table()?, identity, people, allow) {
             return Ok(Err(refused));
         }

@@ -1,4 +1,4 @@
-//! Logins, their sessions, and who a subject is.
+//! Logins, their sessions, and the people to whom subjects are bound.
 
 use mcp_elicit_policy::Rules;
 
@@ -86,7 +86,7 @@ fn a_mailbox_that_changes_hands_is_another_person() {
     // An administrator releases the name.
     assert!(logins.unbind("ada").unwrap() && !logins.unbind("ada").unwrap());
     assert_eq!(log_in(&logins, &newcomer, 0).unwrap().1.person, "ada");
-    // The session from before was another person's.
+    // The earlier session was another person's.
     assert!(find(&logins, &cookie, 1).is_none());
 }
 
@@ -168,7 +168,7 @@ fn a_new_login_replaces_the_session_of_the_browser() {
     let after = after.unwrap().unwrap().cookie;
     assert_ne!(before, after);
     assert!(find(&logins, &before, 2).is_none() && find(&logins, &after, 2).is_some());
-    // A cookie that somebody planted makes no session of that name.
+    // A planted cookie creates no session of that name.
     let planted = "0".repeat(64);
     let made = logins.log_in(&ada, admission(&rules), Some(&planted), "b", at(2));
     assert_ne!(made.unwrap().unwrap().cookie, planted);
@@ -251,12 +251,12 @@ fn a_session_that_never_came_back_makes_room_before_one_that_is_used() {
     let ada = identity("s-1", Some("ada@example.com"), &[]);
     let (used, first) = log_in(&logins, &ada, 0).unwrap();
     assert!(find(&logins, &used, 0).is_some());
-    // A program that drops its cookies, for longer than the person does nothing.
+    // A program that drops its cookies, for longer than the person is idle.
     for second in 1..90 {
         log_in(&logins, &ada, second).unwrap();
     }
     assert!(find(&logins, &used, 90).is_some());
-    // Of those that came back, the one that was used longest ago.
+    // Of the sessions used again, the one that was used longest ago.
     let mut cookies = Vec::new();
     for second in 91..91 + u64::try_from(MOST_OF_ONE).unwrap() {
         let (cookie, _) = log_in(&logins, &ada, second).unwrap();
@@ -275,7 +275,7 @@ fn a_session_that_never_came_back_makes_room_before_one_that_is_used() {
     };
     assert!(!is_live(&first.session, 115));
     let last = find(&logins, &cookies[19], 115).unwrap().session;
-    // Looking is no use of it.
+    // Reading does not count as use.
     assert!(is_live(&last, 114) && is_live(&last, 200) && !is_live(&last, 300));
 }
 
@@ -311,7 +311,7 @@ fn a_name_with_hidden_characters_is_marked_and_one_of_which_nothing_is_seen_is_n
     assert_eq!(table.given_name("ada"), Some("Bob‹U+202E›‹U+200B›"));
     log_in(&logins, &named("\u{2800}\u{a0}"), 0).unwrap();
     assert_eq!(logins.table().unwrap().given_name("ada"), None);
-    // The subject stands for the name of a person who is not in the file.
+    // The subject is the name of a person who is not in the file.
     let unnamed = Identity {
         name: String::new(),
         ..identity("s\u{2066}2", None, &["employees"])

@@ -1,4 +1,5 @@
-//! The messages about such a question: made once of its course, taken by one, tried again, told in the audit.
+//! The messages about such a question: created once from its timeline, taken by one gateway, retried, and recorded in
+//! the audit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +8,7 @@ use crate::outbox::{LEASE, NewMessage, Reached};
 use crate::store::outbox::{NotificationState, Tried};
 use crate::timeline::TimelineKind;
 
-/// The clocks of the two records, which no other test moves.
+/// The clocks of the two records, which no other test changes.
 static MEMORY_NOW: AtomicU64 = AtomicU64::new(1_000);
 static SQLITE_NOW: AtomicU64 = AtomicU64::new(1_000);
 
@@ -34,14 +35,14 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     let (plain, _kept) = create(&record, &asked("Plain?")).await;
     let (id, _told) = create(&record, &asked_of("r1")).await;
 
-    // Only the question of a rule has people to tell.
+    // Only the question of a rule has people to notify.
     let untold = record.untold(10).await.unwrap();
     assert_eq!(untold.len(), 1);
     let (row, told) = &untold[0];
     assert_eq!((row.id.as_str(), *told), (id.as_str(), 0));
     assert_eq!(kinds(row), [TimelineKind::Asked]);
 
-    // Something happens while the messages are made: it is not lost.
+    // An event that occurs while the messages are created is not lost.
     fill(&record, &id, "ada", "Ada", 0).await;
     let new = || {
         vec![
@@ -62,7 +63,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     record.tell(row, Vec::new()).await.unwrap();
     assert!(record.untold(10).await.unwrap().is_empty());
 
-    // Each is taken once; what nobody says anything of is taken again after the lease.
+    // Each is taken once; a message without a report is taken again after the lease.
     let taken = record.take_messages(10).await.unwrap();
     assert_eq!(taken.len(), 2);
     assert!(record.take_messages(10).await.unwrap().is_empty());
@@ -73,7 +74,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     let again = record.take_messages(10).await.unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].channel.as_str(), again[0].attempts), ("mail", 2));
-    // Who took it first is too late.
+    // The first taker is too late.
     assert!(!record.tried(of("mail"), sent).await.unwrap());
     let later = record.now().after(Duration::from_secs(5));
     let retry = Tried::Later(later, "unreachable".to_owned());
@@ -135,7 +136,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
         BTreeSet::from([("slack", sent.as_str()), ("mail", skipped.as_str())])
     );
 
-    // The end is in the course, whoever brings it about.
+    // The timeline contains the end, with any cause.
     record.end(&id, Ending::CallEnded).await.unwrap();
     let untold = record.untold(10).await.unwrap();
     assert_eq!(kinds(&untold[0].0).last(), Some(&TimelineKind::Withdrawn));
@@ -168,7 +169,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
             .is_empty()
     );
 
-    // Nothing is left of a question that is kept no longer.
+    // Nothing remains of a question that is no longer kept.
     now.fetch_add(1_000_000_000_000, Ordering::Relaxed);
     record.sweep().await.unwrap();
     assert!(record.find(&id).await.unwrap().is_none());

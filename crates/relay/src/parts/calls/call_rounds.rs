@@ -141,13 +141,13 @@ impl CallRounds {
         answered.sum::<usize>() + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
     }
 
-    /// Returns the answers in a retry to its questions, which are asked anew.
+    /// Returns the answers in a retry to its questions, which are asked again.
     pub(crate) fn retry_answers(&self) -> Option<&RetryAnswers> {
         self.retry_answers.as_ref()
     }
 
-    /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question, as often as it
-    /// asked that before.
+    /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question for the
+    /// same number of times.
     pub(crate) fn entry_key(&mut self, request: &ElicitRequest) -> String {
         let digest = digest(request);
         let count = self.asked_keys.entry(digest.clone()).or_default();

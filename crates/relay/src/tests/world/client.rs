@@ -21,7 +21,7 @@ pub(in crate::tests) struct Client {
     pub(in crate::tests) results: Vec<(u64, Value)>,
     pub(in crate::tests) progress: Vec<Value>,
     pub(in crate::tests) asked: Vec<Value>,
-    /// Requests that were taken back.
+    /// The requests that were cancelled.
     pub(in crate::tests) cancelled: Vec<Value>,
     pub(in crate::tests) opened: Option<Value>,
     pub(in crate::tests) endings: HashMap<String, u32>,
@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// It has lost its session, and waits for nothing any more.
+    /// Loses the session, and waits for nothing any more.
     pub(super) fn restart(&mut self) {
         self.requests.clear();
         self.opened = None;
@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// Takes a frame in; what it sends back.
+    /// Processes a frame. Returns the frames that it sends back.
     pub(super) fn receive(&mut self, frame: &str) -> Vec<String> {
         let frame: Value = serde_json::from_str(frame).unwrap();
         match frame["method"].as_str() {
@@ -209,7 +209,7 @@ impl Client {
         vec![self.request("tools/call", &params).1]
     }
 
-    /// The text of the only result so far.
+    /// Returns the text of the only result so far.
     pub(in crate::tests) fn text(&self) -> String {
         match self.results.last() {
             Some((_, frame)) if frame["error"].is_object() => {

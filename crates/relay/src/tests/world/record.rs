@@ -1,4 +1,4 @@
-//! The record of the simulator: what the gateway's book promises, and what its checks look at.
+//! The record of the simulator: it keeps the promises of the gateway's record, and provides data for checks.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
@@ -15,9 +15,9 @@ pub(in crate::tests) struct Kept {
     pub(in crate::tests) ended: bool,
     /// `true` if it is written behind.
     noted: bool,
-    /// The part of it that is on the disk, where it is written behind.
+    /// The part of it that is on the disk, if it is written behind.
     stored: Option<Stored>,
-    /// The number of a person's answers, and of answers that went to the server: whatever a kill made forgotten.
+    /// The number of a person's answers, and of answers that went to the server, including those that a kill lost.
     pub(in crate::tests) acts: u32,
     pub(in crate::tests) told: u32,
 }
@@ -55,7 +55,7 @@ impl Kept {
 }
 
 impl World {
-    /// The client's answer comes to the record.
+    /// Stores the client's answer.
     pub(super) fn client_settled(&mut self, record: &str, outcome: &Outcome) {
         let content = outcome
             .answers()
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Returns what happens at once, without anybody waiting for the disk, as in `serve::session`.
+    /// Performs the effects that need no wait for the disk, as in `serve::session`. Returns the effect if it does.
     pub(super) fn at_once(&mut self, effect: Effect) -> Option<Effect> {
         let noted = |world: &Self, id: &String| world.store[id].noted;
         let event = match effect {
@@ -102,7 +102,7 @@ impl World {
         None
     }
 
-    /// Everything that was left behind is written.
+    /// Writes everything that was left behind.
     pub(in crate::tests) fn flush(&mut self) {
         for kept in self.store.values_mut() {
             let taken = kept.deliveries > 0 || kept.ended;
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// A kill: what was not written is forgotten.
+    /// Forgets, as after a kill, everything that was not written.
     pub(super) fn forget_unwritten(&mut self) {
         for kept in self.store.values_mut() {
             kept.key = None;
@@ -128,7 +128,7 @@ impl World {
                     kept.deliveries = stored.deliveries;
                     kept.ended = stored.ended;
                 }
-                // It is not there at all, and nobody finds it.
+                // It does not exist at all, and is not found.
                 None => kept.ended = true,
             }
             kept.noted = false;
@@ -137,12 +137,12 @@ impl World {
 
     pub(super) fn end(&mut self, record: &str) {
         let kept = self.store.get_mut(record).unwrap();
-        // What was answered before stays so, for the same call made again.
+        // An answered question remains so, for the same call made again.
         kept.ended |= kept.reply.is_none();
         kept.key = None;
     }
 
-    /// The session lets go of a question.
+    /// The session releases a question.
     pub(super) fn leave(&mut self, record: &str) {
         self.store.get_mut(record).unwrap().key = None;
     }
@@ -157,12 +157,12 @@ impl World {
         }
     }
 
-    /// A person answers; `false` when another was first.
+    /// A person answers. Returns `false` if another was first.
     pub(in crate::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
         self.answer_with(record, action, ANSWER)
     }
 
-    /// A person answers a form with this content; `false` when another was first.
+    /// A person answers a form with this content. Returns `false` if another was first.
     pub(in crate::tests) fn answer_with(
         &mut self,
         record: &str,
@@ -197,7 +197,7 @@ impl World {
         found
     }
 
-    /// Answers that people gave and that wait to be delivered.
+    /// Returns the answers of people that wait to be delivered.
     pub(in crate::tests) fn undelivered(&self) -> Vec<&str> {
         let waits = |(_, kept): &(&String, &Kept)| {
             kept.reply.is_some() && !kept.ended && kept.deliveries == 0
@@ -212,7 +212,8 @@ impl World {
         found
     }
 
-    /// The same question of the same call, which nobody waits for since a restart; an answered one first.
+    /// Returns the same question of the same call that no session has waited for since a restart; an answered one
+    /// first.
     fn left_over(&self, asked: &NewQuestion) -> Option<String> {
         let same = |kept: &Kept| {
             let digest =
@@ -269,7 +270,7 @@ impl World {
     }
 
     pub(super) fn take(&mut self, questions: Vec<AskId>, records: &[String]) {
-        // What is waited for is written behind all that was left.
+        // A write with a waiter follows all writes that were left behind.
         self.flush();
         let event = self.delivery_begun(questions, records);
         self.events.push_back(event);

@@ -10,7 +10,7 @@ pub(in crate::tests) enum Asks {
     Nothing,
     Form,
     Url,
-    /// -32042 before, plain after the visit.
+    /// -32042 first, no question after the visit.
     Visit,
     TwoInSequence,
     TwoAtOnce,
@@ -20,17 +20,17 @@ pub(in crate::tests) enum Asks {
 pub(in crate::tests) struct Peer {
     pub(in crate::tests) revision: Revision,
     pub(in crate::tests) asks: Asks,
-    /// Calls that wait for pushed answers: id of the call, answers so far, ids of open questions.
+    /// The calls that wait for pushed answers: id of the call, answers so far, ids of open questions.
     calls: Vec<(Value, Vec<String>, Vec<u64>)>,
     next: u64,
     visited: bool,
     /// Every answer that reached the server.
     pub(in crate::tests) answers: Vec<String>,
-    /// The errors that it got in place of answers.
+    /// The errors that it got instead of answers.
     pub(in crate::tests) refusals: Vec<String>,
     pub(in crate::tests) seen: Vec<Value>,
     pub(in crate::tests) declared: Capability,
-    /// The pages of its list of tools; none where it refuses to list them.
+    /// The pages of its list of tools; empty if it refuses to list them.
     pub(in crate::tests) tools: Vec<Value>,
 }
 
@@ -55,7 +55,7 @@ impl Peer {
         }
     }
 
-    /// It is started anew and knows nothing of what was asked.
+    /// Restarts the server, which forgets all questions.
     pub(super) fn restart(&mut self) {
         self.calls.clear();
         self.next = 0;
