@@ -15,7 +15,8 @@
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! Everything else asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an era answers for
-//! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only.
+//! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only, and both eras at once are matched
+//! only where a request is translated.
 
 mod client;
 mod handshake;
